@@ -1,0 +1,1 @@
+"""The technologies that Mnemon runs on. Only `assembly` imports from here."""

@@ -1,0 +1,105 @@
+"""Opening a SQLite database: create it, migrate it, or refuse it untouched."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from importlib.resources import files
+
+from mnemon.backends.migrations import migrate
+from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
+from mnemon.backends.sqlite.connection import Location, is_busy, mapped_errors
+from mnemon.backends.sqlite.database import AsyncSqlite, BlockingSqlite
+from mnemon.backends.sqlite.engine import Engine
+from mnemon.errors import SchemaMismatch, StoreUnavailable
+from mnemon.ports import Backend, Store
+from mnemon.settings import Settings
+
+
+async def open_async(settings: Settings) -> Backend:
+    """The database for an event loop; opening may wait for the disk, so a thread does it."""
+    engine = await asyncio.to_thread(open_engine, settings)
+    return _backend(engine, AsyncSqlite(engine, settings))
+
+
+def open_blocking(settings: Settings) -> Backend:
+    """The database for threads that may block."""
+    engine = open_engine(settings)
+    return _backend(engine, BlockingSqlite(engine))
+
+
+def _backend(engine: Engine, store: Store) -> Backend:
+    def attach(poke: Callable[[], None]) -> None:
+        engine.on_checkpoint = poke
+
+    chores = (engine.checkpoint,)
+    return Backend(store, BlockingSqlite(engine), chores, attach, engine.location.read_only)
+
+
+def open_engine(settings: Settings) -> Engine:
+    """The database that the URL names, with the schema that this program works with."""
+    location = Location.parse(settings.url)
+    if location.read_only and not (location.path and location.path.exists()):
+        raise StoreUnavailable(f"{location} does not exist, so it cannot be opened with mode=ro")
+    engine = Engine(location, settings)
+    try:
+        with mapped_errors(location):
+            _prepare(engine, settings)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _prepare(engine: Engine, settings: Settings) -> None:
+    with engine.connection() as connection:
+        found = schema_version(connection, str(engine.location))
+        if found:
+            where = str(engine.location)
+            bring_up_to_date(found, where, settings, lambda: migrate_location(engine.location, settings))
+        if not engine.location.read_only:
+            _use_write_ahead_log(connection, settings.busy_timeout)
+    if not found:
+        _create(engine)
+
+
+def migrate_location(location: Location, settings: Settings, target: str | None = None) -> None:
+    """Bring the schema to a revision, by default the newest; one process at a time."""
+
+    def connect() -> sqlite3.Connection:
+        connection = location.connect(settings.synchronous)
+        connection.execute(f"PRAGMA busy_timeout = {round(settings.busy_timeout * 1000)}")
+        return connection
+
+    migrate("sqlite", connect, "BEGIN IMMEDIATE", target)
+
+
+def schema_version(connection: sqlite3.Connection, where: str) -> str | None:
+    """The schema's version, or None for an empty database; refuses one of another program."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if VERSION_TABLE in tables:
+        row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+        return row[0] if row else None
+    if tables - {"sqlite_sequence"}:
+        raise SchemaMismatch(f"{where} holds the tables of another program; choose another file")
+    return None
+
+
+def _create(engine: Engine) -> None:
+    script = (files("mnemon.backends.sqlite") / "schema.sql").read_text("utf-8")
+    with engine.transaction() as connection:
+        if schema_version(connection, str(engine.location)) is None:  # another process may have been quicker
+            for statement in script.split(";\n"):
+                connection.execute(statement)
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.005)

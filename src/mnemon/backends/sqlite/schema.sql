@@ -1,0 +1,185 @@
+-- The schema of a new SQLite database, as all migrations together make it.
+-- Moments are microseconds since 1970 (UTC). JSON is text, checked.
+
+CREATE TABLE sessions (
+    id TEXT NOT NULL PRIMARY KEY,
+    app_name TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    project_id TEXT,
+    status TEXT NOT NULL DEFAULT 'created',
+    metadata TEXT NOT NULL DEFAULT '{}',
+    version INTEGER NOT NULL DEFAULT 1,
+    event_count INTEGER NOT NULL DEFAULT 0,
+    archived_count INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    last_update_time INTEGER NOT NULL,
+    terminated_at INTEGER,
+    archived_at INTEGER,
+    CHECK (status IN ('created', 'active', 'paused', 'terminated', 'archived')),
+    CHECK (json_valid(metadata)),
+    CHECK (version > 0)
+) WITHOUT ROWID;
+CREATE INDEX idx_sessions_status_updated ON sessions (status, last_update_time);
+CREATE INDEX idx_sessions_user_created ON sessions (user_id, created_at, id);
+CREATE INDEX idx_sessions_project_id ON sessions (project_id, created_at, id) WHERE project_id IS NOT NULL;
+CREATE INDEX idx_sessions_app_user ON sessions (app_name, user_id, created_at, id);
+CREATE INDEX idx_sessions_created ON sessions (created_at, id);
+
+-- An event that was given no id is known by its session and sequence alone: one index less to write.
+CREATE TABLE events (
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    sequence INTEGER NOT NULL,
+    id TEXT,
+    body TEXT NOT NULL,
+    state_delta TEXT,
+    actor TEXT,
+    task_id TEXT,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, sequence),
+    CHECK (json_valid(body)),
+    CHECK (state_delta IS NULL OR json_valid(state_delta)),
+    CHECK (sequence > 0)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX idx_events_id ON events (session_id, id) WHERE id IS NOT NULL;
+
+CREATE TABLE archived_events (
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    sequence INTEGER NOT NULL,
+    id TEXT,
+    body TEXT NOT NULL,
+    state_delta TEXT,
+    actor TEXT,
+    task_id TEXT,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, sequence),
+    CHECK (json_valid(body)),
+    CHECK (state_delta IS NULL OR json_valid(state_delta)),
+    CHECK (sequence > 0)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX idx_archived_events_id ON archived_events (session_id, id) WHERE id IS NOT NULL;
+
+-- A deleted key stays as a row without a value, so that its version never goes back.
+CREATE TABLE state (
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT,
+    version INTEGER NOT NULL DEFAULT 1,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (namespace, key),
+    CHECK (value IS NULL OR json_valid(value)),
+    CHECK (version > 0)
+) WITHOUT ROWID;
+
+CREATE TABLE tasks (
+    id TEXT NOT NULL PRIMARY KEY,
+    session_id TEXT REFERENCES sessions (id) ON DELETE SET NULL,
+    parent_id TEXT REFERENCES tasks (id) ON DELETE SET NULL,
+    name TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'pending',
+    input TEXT NOT NULL DEFAULT 'null',
+    result TEXT NOT NULL DEFAULT 'null',
+    error TEXT,
+    version INTEGER NOT NULL DEFAULT 1,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    CHECK (status IN ('pending', 'running', 'completed', 'failed', 'cancelled')),
+    CHECK (json_valid(input)),
+    CHECK (json_valid(result)),
+    CHECK (version > 0)
+) WITHOUT ROWID;
+CREATE INDEX idx_tasks_session ON tasks (session_id, created_at, id);
+CREATE INDEX idx_tasks_parent ON tasks (parent_id, created_at, id);
+CREATE INDEX idx_tasks_status ON tasks (status, created_at, id);
+CREATE INDEX idx_tasks_created ON tasks (created_at, id);
+
+CREATE TABLE memory_entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    memory_type TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1,
+    is_deleted BOOLEAN NOT NULL DEFAULT FALSE,
+    is_current BOOLEAN NOT NULL DEFAULT TRUE,
+    metadata TEXT NOT NULL DEFAULT '{}',
+    created_by TEXT,
+    updated_by TEXT,
+    task_id TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    session_id TEXT,
+    event_id TEXT,
+    author TEXT,
+    trust REAL NOT NULL DEFAULT 1.0,
+    importance REAL NOT NULL DEFAULT 0.5,
+    thread TEXT,
+    position INTEGER,
+    occurred_at INTEGER,
+    valid_from INTEGER NOT NULL,
+    valid_to INTEGER,
+    CHECK (memory_type IN ('semantic', 'episodic', 'procedural')),
+    CHECK (json_valid(value)),
+    CHECK (json_valid(metadata)),
+    CHECK (version > 0),
+    CHECK (trust BETWEEN 0 AND 1),
+    CHECK (importance BETWEEN 0 AND 1),
+    CHECK (valid_to IS NULL OR valid_to > valid_from),
+    UNIQUE (namespace, key, version)
+);
+CREATE INDEX idx_memory_namespace_key_version
+    ON memory_entries (namespace, key, is_deleted, version DESC);
+CREATE INDEX idx_memory_type_updated
+    ON memory_entries (memory_type, updated_at, id) WHERE is_current = TRUE AND is_deleted = FALSE;
+CREATE INDEX idx_memory_namespace_prefix ON memory_entries (namespace) WHERE is_current = TRUE;
+CREATE INDEX idx_memory_created_by
+    ON memory_entries (created_by, updated_at, id) WHERE is_current = TRUE AND is_deleted = FALSE;
+CREATE INDEX idx_memory_updated_at
+    ON memory_entries (updated_at, id) WHERE is_current = TRUE AND is_deleted = FALSE;
+CREATE INDEX idx_memory_type_namespace
+    ON memory_entries (memory_type, namespace, key) WHERE is_current = TRUE AND is_deleted = FALSE;
+CREATE INDEX idx_memory_is_deleted
+    ON memory_entries (namespace, key) WHERE is_current = TRUE AND is_deleted = FALSE;
+CREATE INDEX idx_memory_thread
+    ON memory_entries (thread, position, id) WHERE thread IS NOT NULL AND is_current = TRUE AND is_deleted = FALSE;
+
+-- What changed, never the content: erasing an entity leaves nothing of it here. Rows are never deleted,
+-- so a position is never used twice. Most rows are events and state: looking for those needs no index.
+CREATE TABLE journal (
+    position INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    actor TEXT,
+    entity TEXT NOT NULL,
+    entity_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    version INTEGER,
+    namespace TEXT,
+    user_id TEXT,
+    session_id TEXT,
+    task_id TEXT,
+    payload TEXT NOT NULL DEFAULT '{}'
+);
+CREATE INDEX idx_journal_at ON journal (at, position);
+CREATE INDEX idx_journal_entity ON journal (entity, position) WHERE entity NOT IN ('event', 'state');
+CREATE INDEX idx_journal_namespace ON journal (namespace, position);
+CREATE INDEX idx_journal_actor ON journal (actor, position) WHERE actor IS NOT NULL;
+CREATE INDEX idx_journal_task ON journal (task_id, position) WHERE task_id IS NOT NULL;
+
+CREATE TABLE consumers (
+    name TEXT NOT NULL PRIMARY KEY,
+    position INTEGER NOT NULL DEFAULT 0,
+    lease_owner TEXT,
+    lease_until INTEGER NOT NULL DEFAULT 0,
+    updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE seals (
+    first_position INTEGER NOT NULL PRIMARY KEY,
+    last_position INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    keyed BOOLEAN NOT NULL,
+    sealed_at INTEGER NOT NULL
+);
+
+CREATE TABLE mnemon_schema (version_num VARCHAR(32) NOT NULL, CONSTRAINT mnemon_schema_pkc PRIMARY KEY (version_num));
+INSERT INTO mnemon_schema (version_num) VALUES ('0002');

@@ -1,0 +1,348 @@
+"""Long-term memories: JSON values under a namespace and a key, each change a new version."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from mnemon import journal
+from mnemon.access import Access, under
+from mnemon.clock import Clock, micros_or_none, moment
+from mnemon.errors import ConflictError, InvalidInput, MemoryExists, MemoryNotFound
+from mnemon.journal import Origin, origin_of
+from mnemon.memories import search
+from mnemon.memories.differences import compare
+from mnemon.memories.rows import LONGEST_THREAD, SQL, check_type, memories, named, placement_row, provenance_row
+from mnemon.memories.search import Order, Search
+from mnemon.model import (
+    Difference,
+    Level,
+    Memory,
+    MemoryType,
+    NamespaceCount,
+    Page,
+    Placement,
+    Provenance,
+    PurgeReceipt,
+)
+from mnemon.namespaces import EVERYTHING, check_key, check_namespace, check_prefix
+from mnemon.pages import check_limit
+from mnemon.ports import Raced, Store, Transaction
+from mnemon.settings import Settings
+from mnemon.values import encode, encode_metadata
+
+_ENDLESS = 2**62
+
+
+class MemoryService:
+    """Adds, reads, changes, deletes, restores and erases memories.
+
+    Nothing is overwritten: a change, a deletion and a restoration are each a new version.
+    """
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._access = access
+
+    async def add_memory(
+        self,
+        namespace: str,
+        key: str,
+        value: Any,
+        memory_type: str = MemoryType.SEMANTIC,
+        created_by: str | None = None,
+        task_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        provenance: Provenance | None = None,
+        placement: Placement | None = None,
+    ) -> int:
+        """Add a memory and return its id; `MemoryExists` if a live one has the namespace and key.
+
+        A key that was deleted before gets the next version, so that its history goes on.
+        """
+        self._check_place(namespace, key, "write")
+        origin = self._origin(created_by, task_id)
+        row = {
+            "namespace": namespace, "key": key, "version": 1, "is_deleted": False,
+            "value": encode("the memory's value", value, self._settings.max_value_bytes),
+            "memory_type": str(check_type(memory_type)),
+            "metadata": encode_metadata(metadata, self._settings.max_value_bytes),
+            "created_by": origin.actor, "updated_by": origin.actor, "task_id": task_id,
+            "created_at": origin.now, "updated_at": origin.now,
+            **provenance_row(provenance or Provenance()),
+            **placement_row(placement or Placement(), origin.now),
+        }  # fmt: skip
+
+        async def unit(tx: Transaction) -> int:
+            inserted = await tx.fetch_one(SQL["insert_memory"], row)
+            if inserted:
+                await journal.record(tx, [_entry(origin, "add", namespace, key, 1)])
+                return inserted[0]
+            before = await self._retire(tx, namespace, key, None)
+            if not before["is_deleted"]:
+                raise MemoryExists(f"{namespace!r} has a memory {key!r} already; use update_memory")
+            return await self._insert(tx, origin, "add", {**row, "version": before["version"] + 1})
+
+        return await self._store.write(unit)
+
+    async def get_memory(
+        self, namespace: str, key: str, version: int | None = None, as_of: datetime | None = None
+    ) -> Memory | None:
+        """The newest version, a certain one, or the one that held at a moment; None if there is none.
+
+        A certain version may be a deletion; the other two never are.
+        """
+        if version is not None and as_of is not None:
+            raise InvalidInput("ask for a version or for a moment, not both")
+        _check_number("a version", version)
+        self._check_place(namespace, key, "read")
+        name = "get_current" if version is None and as_of is None else "get_version" if as_of is None else "get_as_of"
+        params = {"namespace": namespace, "key": key, "version": version, "as_of": micros_or_none(as_of)}
+        rows = await self._store.fetch(SQL[name], params)
+        [found] = memories(rows) or [None]
+        return None if found is None or (as_of and found.is_deleted) else found
+
+    async def update_memory(
+        self,
+        namespace: str,
+        key: str,
+        value: Any,
+        updated_by: str | None = None,
+        task_id: str | None = None,
+        expected_version: int | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        memory_type: str | None = None,
+        provenance: Provenance | None = None,
+        placement: Placement | None = None,
+    ) -> int:
+        """Write a new version and return its number; what is not given stays as it was.
+
+        A new version holds from now on, unless `placement` says from when. With
+        `expected_version`, `ConflictError` if the memory has changed since.
+        """
+        self._check_place(namespace, key, "write")
+        origin = self._origin(updated_by, task_id)
+        changes: dict[str, Any] = {"value": encode("the memory's value", value, self._settings.max_value_bytes)}
+        if metadata is not None:
+            changes["metadata"] = encode_metadata(metadata, self._settings.max_value_bytes)
+        if memory_type is not None:
+            changes["memory_type"] = str(check_type(memory_type))
+        if provenance is not None:
+            changes |= provenance_row(provenance)
+        if placement is not None:
+            changes |= placement_row(placement, origin.now)
+
+        async def unit(tx: Transaction) -> int:
+            before = await self._retire(tx, namespace, key, expected_version)
+            if before["is_deleted"]:
+                raise MemoryNotFound(f"memory {key!r} of {namespace!r} is deleted; use restore_memory first")
+            return await self._follow(tx, origin, "update", before, changes)
+
+        return await self._store.write(unit)
+
+    async def delete_memory(
+        self,
+        namespace: str,
+        key: str,
+        deleted_by: str | None = None,
+        task_id: str | None = None,
+        *,
+        expected_version: int | None = None,
+    ) -> None:
+        """Delete softly: a new version says so, and everything before it stays."""
+        self._check_place(namespace, key, "write")
+        origin = self._origin(deleted_by, task_id)
+
+        async def unit(tx: Transaction) -> None:
+            before = await self._retire(tx, namespace, key, expected_version)
+            if before["is_deleted"]:
+                raise MemoryNotFound(f"memory {key!r} of {namespace!r} is deleted already")
+            await self._follow(tx, origin, "delete", before, {"is_deleted": True})
+
+        await self._store.write(unit)
+
+    async def restore_memory(
+        self,
+        namespace: str,
+        key: str,
+        version: int | None = None,
+        restored_by: str | None = None,
+        task_id: str | None = None,
+    ) -> int:
+        """Make an earlier version (by default the last that was not a deletion) the newest again."""
+        self._check_place(namespace, key, "write")
+        _check_number("a version", version)
+        origin = self._origin(restored_by, task_id)
+
+        async def unit(tx: Transaction) -> int:
+            params = {"namespace": namespace, "key": key, "version": version}
+            chosen = await tx.fetch_one(SQL["latest_live_version" if version is None else "get_version"], params)
+            before = await self._retire(tx, namespace, key, None)
+            if chosen is None or named(chosen)["is_deleted"]:
+                raise MemoryNotFound(f"memory {key!r} of {namespace!r} has no version {version} to restore")
+            kept = {"created_at", "created_by", "version", "is_current", "id", "valid_from", "valid_to"}
+            content = {name: value for name, value in named(chosen).items() if name not in kept}
+            return await self._follow(tx, origin, "restore", before, {**content, "is_deleted": False})
+
+        return await self._store.write(unit)
+
+    async def purge_memory(
+        self, namespace: str, key: str, purged_by: str | None = None, task_id: str | None = None
+    ) -> PurgeReceipt:
+        """Erase every version for good, from the database's files too; a receipt to prove it.
+
+        The journal keeps that there was such a memory and that it was purged, and nothing of what
+        it said. The receipt's digest lets whoever still has the content show that this was it.
+        """
+        self._check_place(namespace, key, "admin")
+        origin = self._origin(purged_by, task_id)
+
+        async def unit(tx: Transaction) -> PurgeReceipt:
+            rows = await tx.fetch_all(SQL["history"], {"namespace": namespace, "key": key})
+            if not rows:
+                raise _not_found(namespace, key)
+            await tx.execute(SQL["purge"], {"namespace": namespace, "key": key})
+            digest = hashlib.sha256("\n".join(named(row)["value"] for row in rows).encode()).hexdigest()
+            entry = _entry(origin, "purge", namespace, key, None, {"versions": len(rows), "digest": digest})
+            position = await journal.record_one(tx, entry)
+            return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, moment(origin.now), position)
+
+        receipt = await self._store.write(unit)
+        await self._store.scrub()
+        return receipt
+
+    async def search_memories(
+        self,
+        namespace_prefix: str = EVERYTHING,
+        memory_type: str | None = None,
+        limit: int = 50,
+        *,
+        where: Mapping[str, Any] | None = None,
+        created_by: str | None = None,
+        updated_after: datetime | None = None,
+        updated_before: datetime | None = None,
+        order: Order = "namespace",
+        cursor: str | None = None,
+    ) -> Page[Memory]:
+        """Live memories at or below a namespace, a page at a time.
+
+        The prefix matches whole segments; `""` is everything. In order of namespace and key, or
+        with `order="recent"` the last changed first. `where` filters by metadata: see `filters`.
+        """
+        wanted = Search(
+            prefixes=self._access.within(self._check_prefix(namespace_prefix), "read"),
+            memory_type=memory_type,
+            created_by=created_by,
+            where=where,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            order=order,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await wanted.run(self._store)
+
+    async def get_memory_history(self, namespace: str, key: str) -> list[Memory]:
+        """Every version, the oldest first; empty if there never was such a memory."""
+        self._check_place(namespace, key, "read")
+        return memories(await self._store.fetch(SQL["history"], {"namespace": namespace, "key": key}))
+
+    async def diff_memory(self, namespace: str, key: str, before: int, after: int) -> list[Difference]:
+        """What changed in the value from one version to another."""
+        versions = [await self.get_memory(namespace, key, version) for version in (before, after)]
+        if None in versions:
+            missing = before if versions[0] is None else after
+            raise MemoryNotFound(f"memory {key!r} of {namespace!r} has no version {missing}")
+        old, new = (version.value for version in versions if version)
+        return list(compare(old, new))
+
+    async def get_thread(
+        self, thread: str, *, first: int = 0, last: int | None = None, limit: int = 100
+    ) -> list[Memory]:
+        """The live memories of a thread by their positions, from `first` to `last`."""
+        _check_number("first", first)
+        _check_number("last", last)
+        check_key("thread", thread, LONGEST_THREAD)
+        below = under("namespace", self._access.within(EVERYTHING, "read"), "within")
+        params = {
+            "thread": thread, "first": first, "last": _ENDLESS if last is None else last,
+            "limit": check_limit(limit), **below.params,
+        }  # fmt: skip
+        return memories(await self._store.fetch(SQL["search_thread"].where([below]), params))
+
+    async def list_namespaces(self, prefix: str = EVERYTHING, *, limit: int = 1000) -> list[NamespaceCount]:
+        """The namespaces at or below a prefix that hold live memories, and how many."""
+        prefixes = self._access.within(self._check_prefix(prefix), "read")
+        check_limit(limit)
+        return await self._store.read(lambda tx: search.list_namespaces(tx, prefixes, limit), long=True)
+
+    async def _retire(self, tx: Transaction, namespace: str, key: str, expected_version: int | None) -> dict[str, Any]:
+        """Take the newest version's place; it, as a row."""
+        query = SQL["latest_version"].fill(lock=self._store.dialect.row_lock)
+        row = await tx.fetch_one(query, {"namespace": namespace, "key": key})
+        if row is None:
+            raise _not_found(namespace, key)
+        before = named(row)
+        if not before["is_current"]:
+            raise Raced  # another writer was quicker while this one waited for the row
+        await tx.execute(SQL["retire"], {"id": before["id"]})
+        if expected_version not in (None, before["version"]):
+            raise ConflictError(
+                f"memory {key!r} of {namespace!r} has version {before['version']}, not {expected_version}: "
+                "read it again and retry"
+            )
+        return before
+
+    async def _follow(
+        self, tx: Transaction, origin: Origin, operation: str, before: dict[str, Any], changes: dict[str, Any]
+    ) -> int:
+        """Write the version after `before`; its number."""
+        row: dict[str, Any] = {
+            **before, "valid_from": origin.now, "valid_to": None, **changes,
+            "version": before["version"] + 1, "updated_by": origin.actor, "updated_at": origin.now,
+            "task_id": origin.task_id,
+        }  # fmt: skip
+        await self._insert(tx, origin, operation, row)
+        return row["version"]
+
+    async def _insert(self, tx: Transaction, origin: Origin, operation: str, row: dict[str, Any]) -> int:
+        inserted = await tx.fetch_one(SQL["insert_memory"], row)
+        if inserted is None:
+            raise Raced
+        await journal.record(tx, [_entry(origin, operation, row["namespace"], row["key"], row["version"])])
+        return inserted[0]
+
+    def _check_place(self, namespace: str, key: str, level: Level) -> None:
+        check_namespace(namespace, self._settings.max_namespace_length)
+        check_key("a memory's key", key, self._settings.max_key_length)
+        self._access.require(namespace, level)
+
+    def _check_prefix(self, prefix: str) -> str:
+        return check_prefix(prefix, self._settings.max_namespace_length)
+
+    def _origin(self, actor: str | None, task_id: str | None) -> Origin:
+        return origin_of(self._access, self._clock.now(), actor, task_id)
+
+
+def _entry(
+    origin: Origin,
+    operation: str,
+    namespace: str,
+    key: str,
+    version: int | None,
+    payload: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    return journal.entry(origin, "memory", key, operation, namespace=namespace, version=version, payload=payload)
+
+
+def _check_number(what: str, value: object) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise InvalidInput(f"{what} is a whole number from 0, not {value!r}")
+
+
+def _not_found(namespace: str, key: str) -> MemoryNotFound:
+    return MemoryNotFound(f"{namespace!r} has no memory {key!r}")

@@ -1,0 +1,412 @@
+"""Sessions: their life cycle, their logs and their state."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mnemon import eventlog, journal, state
+from mnemon.access import Access
+from mnemon.clock import Clock, moment, moment_or_none
+from mnemon.errors import ConflictError, EventExists, InvalidStatus, InvalidTransition, SessionExists, SessionNotFound
+from mnemon.eventlog import EventDraft, Window
+from mnemon.journal import Origin, origin_of
+from mnemon.model import Event, Page, Session, SessionStatus
+from mnemon.namespaces import check_identifier
+from mnemon.pages import check_limit, decode_cursor, encode_cursor
+from mnemon.ports import Row, Store, Transaction
+from mnemon.settings import Settings
+from mnemon.sql import equal, load, params_of
+from mnemon.state import Owners, StateStore
+from mnemon.values import decode, encode_metadata
+
+_SQL = load("sessions")
+_STATE = load("state")
+_NEWEST = 2**63 - 1
+
+TRANSITIONS: Mapping[SessionStatus, frozenset[SessionStatus]] = {
+    SessionStatus.CREATED: frozenset({SessionStatus.ACTIVE, SessionStatus.TERMINATED}),
+    SessionStatus.ACTIVE: frozenset({SessionStatus.PAUSED, SessionStatus.TERMINATED}),
+    SessionStatus.PAUSED: frozenset({SessionStatus.ACTIVE, SessionStatus.TERMINATED}),
+    SessionStatus.TERMINATED: frozenset({SessionStatus.ARCHIVED}),
+    SessionStatus.ARCHIVED: frozenset(),
+}
+"""Which status may follow which. The first event makes a created session active."""
+
+_AFTER_EVENT = {"created": "active", "active": "active", "paused": "paused"}
+
+
+class SessionService:
+    """Creates sessions, appends to their logs and keeps to their life cycle."""
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._access = access
+        self._state = StateStore(store, clock, settings, access)
+        lock = store.dialect.row_lock
+        self._get = _SQL["get_session"].where(access.sessions("read")), params_of(access.sessions("read"))
+        self._hold = _SQL["get_session"].where(access.sessions("write"), lock), params_of(access.sessions("write"))
+
+    async def create_session(
+        self,
+        session_id: str,
+        app_name: str,
+        user_id: str,
+        project_id: str | None = None,
+        initial_state: Mapping[str, Any] | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+    ) -> Session:
+        """Create a session in status `created`; `SessionExists` if the id is taken."""
+        owners = Owners(
+            check_identifier("session_id", session_id),
+            check_identifier("app_name", app_name),
+            check_identifier("user_id", user_id),
+            None if project_id is None else check_identifier("project_id", project_id),
+        )
+        self._access.require_session(session_id, user_id, "write")
+        delta = state.encode_delta(initial_state or {}, self._settings)
+        text = encode_metadata(metadata, self._settings.max_value_bytes)
+        origin = self._origin(owners, actor, None)
+        params = {"id": session_id, "app_name": app_name, "user_id": user_id, "project_id": project_id}
+
+        async def unit(tx: Transaction) -> None:
+            if not await tx.execute(_SQL["insert_session"], {**params, "metadata": text, "now": origin.now}):
+                raise SessionExists(f"session {session_id!r} exists already; choose another id")
+            rows = state.rows_of(owners, delta, origin.now)
+            await state.merge(tx, rows, self._access)
+            entries = state.entries(origin, "merge", rows, own=True)
+            await journal.record(tx, [_entry(origin, "create", session_id, 1), *entries])
+
+        await self._store.write(unit)
+        now = origin.now
+        row = (*params.values(), "created", text, 1, 0, 0, now, now, None, None)
+        return _session(row, {key: decode(value) for key, value in delta})
+
+    async def get_session(
+        self, session_id: str, *, last: int | None = None, after: int | None = None
+    ) -> Session | None:
+        """The session with its merged state and its events, or None if there is none.
+
+        `last` brings only the newest events, `after` only those after a sequence number;
+        archived events are read by `events`.
+        """
+        window = Window(last, after)
+
+        async def unit(tx: Transaction) -> Session | None:
+            row = await self._find(tx, session_id)
+            if row is None:
+                return None
+            values = await state.read_all(tx, Owners(*row[:4]), self._access)
+            return _session(row, values, await window.read(tx, session_id))
+
+        return await self._store.read(unit, long=window.is_long)
+
+    async def append_event(
+        self,
+        session_id: str,
+        event: Mapping[str, Any],
+        state_delta: Mapping[str, Any] | None = None,
+        *,
+        event_id: str | None = None,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> Event:
+        """Append one event and merge its state delta, in one transaction.
+
+        Idempotent by `event_id`, or by the event's own `"id"`: the same event again changes
+        nothing, another event under a taken id is `EventExists`. With `expected_version`,
+        `ConflictError` if the session has changed since.
+        """
+        draft = EventDraft(event, state_delta, event_id)
+        [appended] = await self.append_events(
+            session_id, [draft], expected_version=expected_version, actor=actor, task_id=task_id
+        )
+        return appended
+
+    async def append_events(
+        self,
+        session_id: str,
+        events: Sequence[Mapping[str, Any] | EventDraft],
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> list[Event]:
+        """Append several events in order, all or none; see `append_event`."""
+        drafts = [
+            eventlog.encode_event(event if isinstance(event, EventDraft) else EventDraft(event), self._settings)
+            for event in events
+        ]
+        named = [draft.id for draft in drafts if draft.id is not None]
+        if len(set(named)) < len(named):
+            raise EventExists("two events of one batch have the same id")
+        if not drafts:
+            return []
+        first = origin_of(self._access, self._clock.now(), actor, task_id, session_id=session_id)
+
+        async def unit(tx: Transaction) -> list[Event]:
+            row = await self._locked(tx, session_id)
+            origin = first._replace(user_id=row[2])
+            known = await eventlog.find_known(tx, session_id, drafts) if named else {}
+            fresh = [draft for draft in drafts if draft.id not in known] if known else drafts
+            if not fresh:
+                return [known[draft.id] for draft in drafts if draft.id]
+            _check_version(session_id, expected_version, row[6])
+            if row[4] not in _AFTER_EVENT:
+                raise InvalidTransition(f"session {session_id!r} is {row[4]} and takes no more events")
+            written = await self._append(tx, row, fresh, origin)
+            return _in_order(drafts, written, known) if known else written
+
+        return await self._store.write(unit)
+
+    async def events(
+        self,
+        session_id: str,
+        *,
+        last: int | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> list[Event]:
+        """The session's events in order: the `last` N, or those `after` a sequence number.
+
+        Reads nothing else, however long the log is. `archived` brings the archived ones too.
+        """
+        window = Window(last, after) if limit is None else Window(last, after, check_limit(limit))
+        if self._access.principal is None and not archived and not window.is_long:
+            rows = await self._store.fetch(window.query, window.params(session_id))
+            if rows:  # then there is such a session
+                return window.events(session_id, rows)
+
+        async def unit(tx: Transaction) -> list[Event]:
+            if await self._find(tx, session_id) is None:
+                raise _not_found(session_id)
+            return await (window.read_with_archive if archived else window.read)(tx, session_id)
+
+        return await self._store.read(unit, long=window.is_long)
+
+    async def update_status(
+        self,
+        session_id: str,
+        status: str,
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> int:
+        """Move the session on; its new version. `TRANSITIONS` says what may follow what.
+
+        The status that it has already changes nothing. `terminated` clears its `temp:` state.
+        """
+        target = _check_status(status)
+
+        async def unit(tx: Transaction) -> int:
+            row = await self._locked(tx, session_id)
+            _check_version(session_id, expected_version, row[6])
+            present = SessionStatus(row[4])
+            if present is target:
+                return row[6]
+            if target not in TRANSITIONS[present]:
+                raise _bad_transition(session_id, present, target)
+            origin = self._origin(Owners(*row[:4]), actor, task_id)
+            version = await _touch(tx, row, origin.now, status=target)
+            await self._mark(tx, session_id, target, origin.now)
+            moved = {"from": str(present), "to": str(target)}
+            await journal.record(tx, [_entry(origin, "status", session_id, version, moved)])
+            return version
+
+        return await self._store.write(unit)
+
+    async def update_metadata(
+        self,
+        session_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> int:
+        """Replace the session's metadata; its new version."""
+        text = encode_metadata(metadata, self._settings.max_value_bytes)
+
+        async def unit(tx: Transaction) -> int:
+            row = await self._locked(tx, session_id)
+            _check_version(session_id, expected_version, row[6])
+            origin = self._origin(Owners(*row[:4]), actor, task_id)
+            version = await _touch(tx, row, origin.now)
+            await tx.execute(_SQL["set_metadata"], {"id": session_id, "metadata": text})
+            await journal.record(tx, [_entry(origin, "metadata", session_id, version)])
+            return version
+
+        return await self._store.write(unit)
+
+    async def terminate_session(self, session_id: str, *, actor: str | None = None, task_id: str | None = None) -> None:
+        """End the session and clear its `temp:` state; it takes no more events."""
+        await self.update_status(session_id, SessionStatus.TERMINATED, actor=actor, task_id=task_id)
+
+    async def delete_session(self, session_id: str, *, actor: str | None = None, task_id: str | None = None) -> None:
+        """Delete the session, its log and its own state; its tasks stay, without a session."""
+
+        async def unit(tx: Transaction) -> None:
+            row = await self._locked(tx, session_id)
+            await tx.execute(_SQL["delete_session"], {"id": session_id})
+            for scope in ("temp", "session"):
+                await tx.execute(_STATE["clear_namespace"], {"namespace": f"{scope}:{session_id}"})
+            origin = self._origin(Owners(*row[:4]), actor, task_id)
+            await journal.record(tx, [_entry(origin, "delete", session_id, row[6] + 1)])
+
+        await self._store.write(unit)
+
+    async def get_state(self, session_id: str, key: str) -> Any:
+        """The value of a state key of any scope, or None."""
+        return await self._state.get(key, session_id=session_id)
+
+    async def set_state(
+        self, session_id: str, key: str, value: Any, *, actor: str | None = None, task_id: str | None = None
+    ) -> int:
+        """Set a state key of any scope; its new version."""
+        return await self._state.set(key, value, session_id=session_id, actor=actor, task_id=task_id)
+
+    async def list_active_sessions(self, user_id: str | None = None, *, limit: int = 100) -> list[Session]:
+        """The active sessions, the most recently used first; without state and events."""
+        conditions = [*equal(user_id=user_id), *self._access.sessions("read")]
+        params = {"limit": check_limit(limit), **params_of(conditions)}
+        return [_session(row) for row in await self._store.fetch(_SQL["list_active"].where(conditions), params)]
+
+    async def list_sessions(
+        self,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Session]:
+        """Sessions, the newest first, a page at a time; without state and events."""
+        wanted = None if status is None else str(_check_status(status))
+        exact = equal(app_name=app_name, user_id=user_id, project_id=project_id, status=wanted)
+        conditions = [*exact, *self._access.sessions("read")]
+        before, before_id = decode_cursor(cursor, "sessions", (_NEWEST, ""))
+        params = {"limit": check_limit(limit), "before": before, "before_id": before_id, **params_of(conditions)}
+        rows = await self._store.fetch(_SQL["list_sessions"].where(conditions), params)
+        more = encode_cursor("sessions", rows[-1][9], rows[-1][0]) if len(rows) == limit else None
+        return Page(tuple(_session(row) for row in rows), more)
+
+    async def _find(self, tx: Transaction, session_id: str) -> Row | None:
+        query, access = self._get
+        return await tx.fetch_one(query, {"id": check_identifier("session_id", session_id), **access})
+
+    async def _locked(self, tx: Transaction, session_id: str) -> Row:
+        """The session's row, which nobody else can change until the transaction ends."""
+        query, access = self._hold
+        row = await tx.fetch_one(query, {"id": check_identifier("session_id", session_id), **access})
+        if row is None:
+            raise _not_found(session_id)
+        return row
+
+    async def _append(
+        self, tx: Transaction, session: Row, drafts: Sequence[eventlog.Encoded], origin: Origin
+    ) -> list[Event]:
+        """Write events, what they change and what the journal says of it."""
+        session_id, version, last = session[0], session[6], session[7]
+        owners = Owners(*session[:4])
+        await _touch(tx, session, origin.now, status=_AFTER_EVENT[session[4]], events=len(drafts))
+        events: list[Event] = []
+        rows: list[dict[str, Any]] = []
+        changed: list[dict[str, Any]] = []
+        entries: list[dict[str, Any]] = []
+        for number, draft in enumerate(drafts, 1):
+            delta = state.rows_of(owners, draft.delta, origin.now)
+            keys = state.own_keys(delta)
+            event, row, told = eventlog.write_up(session_id, last + number, version + number, draft, keys, origin)
+            events.append(event)
+            rows.append(row)
+            entries.append(told)
+            changed += delta
+        await tx.execute_many(_SQL["insert_event"], rows)
+        if changed:
+            await state.merge(tx, changed, self._access)
+            entries += state.entries(origin, "merge", changed, own=False)
+        kept = self._settings.max_events_kept
+        if kept is not None:
+            entries += await eventlog.archive(tx, session_id, kept, last + len(drafts), session[8], origin)
+        await journal.record(tx, entries)
+        return events
+
+    async def _mark(self, tx: Transaction, session_id: str, status: SessionStatus, now: int) -> None:
+        """What else comes with a status: a stamp, and the end of what was temporary."""
+        if status is SessionStatus.TERMINATED:
+            await tx.execute(_SQL["set_terminated"], {"id": session_id, "now": now})
+            await tx.execute(_STATE["clear_namespace"], {"namespace": f"temp:{session_id}"})
+        elif status is SessionStatus.ARCHIVED:
+            await tx.execute(_SQL["set_archived"], {"id": session_id, "now": now})
+
+    def _origin(self, owners: Owners, actor: str | None, task_id: str | None) -> Origin:
+        return origin_of(self._access, self._clock.now(), actor, task_id, owners.user_id, owners.session_id)
+
+
+def _entry(
+    origin: Origin, operation: str, session_id: str, version: int, payload: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    namespace = f"session:{session_id}"
+    return journal.entry(
+        origin, "session", session_id, operation, namespace=namespace, version=version, payload=payload
+    )
+
+
+async def _touch(tx: Transaction, session: Row, now: int, *, status: str | None = None, events: int = 0) -> int:
+    """Give the session its next version, one for each event or one for any other change."""
+    version = session[6] + (events or 1)
+    await tx.execute(
+        _SQL["touch_session"],
+        {
+            "id": session[0],
+            "version": version,
+            "event_count": session[7] + events,
+            "status": str(status or session[4]),
+            "now": now,
+        },
+    )
+    return version
+
+
+def _in_order(drafts: Sequence[eventlog.Encoded], written: Sequence[Event], known: dict[str, Event]) -> list[Event]:
+    fresh = iter(written)
+    return [known.get(draft.id or "") or next(fresh) for draft in drafts]
+
+
+def _check_status(status: str) -> SessionStatus:
+    try:
+        return SessionStatus(status)
+    except ValueError:
+        raise InvalidStatus(f"{status!r} is not a status; use one of {', '.join(SessionStatus)}") from None
+
+
+def _check_version(session_id: str, expected: int | None, present: int) -> None:
+    if expected is not None and expected != present:
+        raise ConflictError(f"session {session_id!r} has version {present}, not {expected}: read it again and retry")
+
+
+def _bad_transition(session_id: str, present: SessionStatus, target: SessionStatus) -> InvalidTransition:
+    allowed = ", ".join(sorted(TRANSITIONS[present])) or "nothing"
+    return InvalidTransition(f"session {session_id!r} is {present} and cannot become {target}; allowed: {allowed}")
+
+
+def _not_found(session_id: str) -> SessionNotFound:
+    return SessionNotFound(f"no session {session_id!r}; create it with create_session")
+
+
+def _session(row: Row, values: dict[str, Any] | None = None, events: list[Event] | None = None) -> Session:
+    (
+        session_id, app_name, user_id, project_id, status, metadata, version, count, archived,
+        created_at, updated_at, terminated_at, archived_at,
+    ) = row  # fmt: skip
+    return Session(
+        session_id, app_name, user_id, project_id, SessionStatus(status), decode(metadata), version, count, archived,
+        moment(created_at), moment(updated_at), moment_or_none(terminated_at), moment_or_none(archived_at),
+        values or {}, events or [],
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Named queries, kept in files beside this module and written once for both dialects.
+
+A query's parameters are written `:name`. `{where}` in its text is where `Query.where` puts
+further conditions; they come as fragments, whose text is made by this package and never by a caller.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A piece of SQL with its own parameters."""
+
+    text: str
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement; `name` says in logs and plans what it is for."""
+
+    name: str
+    text: str
+
+    def where(self, fragments: Iterable[Fragment], lock: str = "") -> "Query":
+        """This query with more conditions, all of which must hold, and with or without a row lock."""
+        return self.fill(where="".join(f" AND ({fragment.text})" for fragment in fragments), lock=lock)
+
+    def fill(self, **parts: str) -> "Query":
+        """This query with its `{markers}` replaced by SQL."""
+        text = self.text
+        for marker, part in parts.items():
+            text = text.replace(f"{{{marker}}}", part)
+        return Query(self.name, text)
+
+
+def equal(**columns: Any) -> list[Fragment]:
+    """One condition for each column that has a value to be equal to."""
+    return [Fragment(f"{name} = :{name}", {name: value}) for name, value in columns.items() if value is not None]
+
+
+def params_of(fragments: Iterable[Fragment]) -> dict[str, Any]:
+    """The parameters of several fragments together."""
+    return {name: value for fragment in fragments for name, value in fragment.params.items()}
+
+
+def load(noun: str) -> dict[str, Query]:
+    """The queries of `noun`.sql by name."""
+    text = (files(__name__) / f"{noun}.sql").read_text("utf-8")
+    _, *parts = _NAME.split(text)
+    return {
+        name: Query(name, _COMMENT.sub("", body).strip().removesuffix(";"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }

@@ -1,0 +1,180 @@
+"""The blocking face, for scripts and notebooks: the same services, with no event loop at all.
+
+    with mnemon.sync.open() as memory:
+        memory.sessions.create_session("s1", app_name="helpdesk", user_id="alice")
+
+Each method here *is* the asynchronous one, run to its end on the caller's thread.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from mnemon.assembly import open_blocking
+from mnemon.clock import Clock
+from mnemon.consumers import Consumer
+from mnemon.coroutines import complete
+from mnemon.hybrid import HybridMemoryService
+from mnemon.memories import MemoryService
+from mnemon.model import Principal
+from mnemon.sessions import SessionService
+from mnemon.state import StateStore
+from mnemon.tasks import TaskService
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Face:
+    """Stands before one asynchronous service."""
+
+    def __init__(self, service: Any) -> None:
+        self._service = service
+
+
+class _Method(Generic[P, R]):
+    """A method of the service behind the face, as a blocking one with the same signature."""
+
+    def __init__(self, method: Callable[..., Any], run: Callable[[Any], R]) -> None:
+        self._method = method
+        self._run = run
+        update_wrapper(self, method)  # pyright: ignore[reportArgumentType]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, face: _Face | None, owner: type) -> Callable[P, R]:
+        if face is None:
+            return cast("Callable[P, R]", self)
+        method, run, service = self._method, self._run, face._service  # pyright: ignore[reportPrivateUsage]
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return run(method(service, *args, **kwargs))
+
+        face.__dict__[self._name] = update_wrapper(call, method)  # the next look-up finds it at once
+        return call
+
+
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> _Method[P, R]:
+    """Run a coroutine to its end."""
+    return _Method(method, complete)
+
+
+def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> _Method[P, Iterator[R]]:
+    """Run an asynchronous iterator step by step."""
+    return _Method(method, _iterate)
+
+
+def _iterate(source: AsyncIterator[R]) -> Iterator[R]:
+    while True:
+        try:
+            yield complete(source.__anext__())  # pyright: ignore[reportArgumentType]
+        except StopAsyncIteration:
+            return
+
+
+class BlockingSessions(_Face):
+    """`SessionService`, blocking."""
+
+    create_session = blocking(SessionService.create_session)
+    get_session = blocking(SessionService.get_session)
+    append_event = blocking(SessionService.append_event)
+    append_events = blocking(SessionService.append_events)
+    events = blocking(SessionService.events)
+    update_status = blocking(SessionService.update_status)
+    update_metadata = blocking(SessionService.update_metadata)
+    get_state = blocking(SessionService.get_state)
+    set_state = blocking(SessionService.set_state)
+    list_active_sessions = blocking(SessionService.list_active_sessions)
+    list_sessions = blocking(SessionService.list_sessions)
+    terminate_session = blocking(SessionService.terminate_session)
+    delete_session = blocking(SessionService.delete_session)
+
+
+class BlockingState(_Face):
+    """`StateStore`, blocking."""
+
+    get = blocking(StateStore.get)
+    entry = blocking(StateStore.entry)
+    set = blocking(StateStore.set)
+    merge = blocking(StateStore.merge)
+    compare_and_set = blocking(StateStore.compare_and_set)
+    update = blocking(StateStore.update)
+    delete = blocking(StateStore.delete)
+    entries = blocking(StateStore.entries)
+    watch = iterating(StateStore.watch)
+
+
+class BlockingTasks(_Face):
+    """`TaskService`, blocking."""
+
+    create = blocking(TaskService.create)
+    get = blocking(TaskService.get)
+    update = blocking(TaskService.update)
+    delete = blocking(TaskService.delete)
+    list = blocking(TaskService.list)
+
+
+class BlockingMemories(_Face):
+    """`MemoryService`, blocking."""
+
+    add_memory = blocking(MemoryService.add_memory)
+    get_memory = blocking(MemoryService.get_memory)
+    update_memory = blocking(MemoryService.update_memory)
+    delete_memory = blocking(MemoryService.delete_memory)
+    restore_memory = blocking(MemoryService.restore_memory)
+    purge_memory = blocking(MemoryService.purge_memory)
+    search_memories = blocking(MemoryService.search_memories)
+    get_memory_history = blocking(MemoryService.get_memory_history)
+    diff_memory = blocking(MemoryService.diff_memory)
+    get_thread = blocking(MemoryService.get_thread)
+    list_namespaces = blocking(MemoryService.list_namespaces)
+
+
+class BlockingConsumer(_Face):
+    """`Consumer`, blocking. Handlers stay coroutine functions that await only their transaction."""
+
+    process = blocking(Consumer.process)
+    deliver = blocking(Consumer.deliver)
+    run = blocking(Consumer.run)
+    status = blocking(Consumer.status)
+    rewind = blocking(Consumer.rewind)
+    release = blocking(Consumer.release)
+
+
+class BlockingMemory(_Face):
+    """`HybridMemoryService`, blocking."""
+
+    def __init__(self, service: HybridMemoryService) -> None:
+        super().__init__(service)
+        self.sessions = BlockingSessions(service.sessions)
+        self.state = BlockingState(service.state)
+        self.tasks = BlockingTasks(service.tasks)
+        self.memories = BlockingMemories(service.memories)
+
+    changes = iterating(HybridMemoryService.changes)
+    position = blocking(HybridMemoryService.position)
+    audit = blocking(HybridMemoryService.audit)
+    consumers = blocking(HybridMemoryService.consumers)
+    seal = blocking(HybridMemoryService.seal)
+    verify = blocking(HybridMemoryService.verify)
+    close = blocking(HybridMemoryService.close)
+
+    def consumer(self, name: str, *, lease: float = 30.0, batch: int = 500) -> BlockingConsumer:
+        """A worker that follows the journal from where the consumer of this name stands."""
+        return BlockingConsumer(self._service.consumer(name, lease=lease, batch=batch))
+
+    def as_principal(self, principal: Principal) -> "BlockingMemory":
+        """The same store, as this principal may see and change it."""
+        return BlockingMemory(self._service.as_principal(principal))
+
+    def __enter__(self) -> "BlockingMemory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open(url: str | None = None, *, clock: Clock | None = None, **settings: Any) -> BlockingMemory:
+    """Open the memory at `url`; see `mnemon.open`."""
+    return BlockingMemory(open_blocking(url, clock, settings))

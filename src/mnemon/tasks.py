@@ -1,0 +1,206 @@
+"""Tasks: units of work inside a session, which outlive it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mnemon import journal
+from mnemon.access import Access
+from mnemon.clock import Clock, moment
+from mnemon.errors import (
+    AccessDenied,
+    ConflictError,
+    InvalidStatus,
+    InvalidTransition,
+    SessionNotFound,
+    TaskExists,
+    TaskNotFound,
+)
+from mnemon.journal import Origin, origin_of
+from mnemon.model import Level, Page, Task, TaskStatus
+from mnemon.namespaces import check_identifier, check_key
+from mnemon.pages import check_limit, decode_cursor, encode_cursor
+from mnemon.ports import Row, Store, Transaction
+from mnemon.settings import Settings
+from mnemon.sql import Fragment, equal, load, params_of
+from mnemon.values import decode, encode
+
+_SQL = load("tasks")
+_SESSIONS = load("sessions")
+
+TRANSITIONS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
+    TaskStatus.PENDING: frozenset({TaskStatus.RUNNING, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED}),
+    TaskStatus.RUNNING: frozenset({TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.PENDING}),
+    TaskStatus.FAILED: frozenset({TaskStatus.PENDING}),
+    TaskStatus.COMPLETED: frozenset(),
+    TaskStatus.CANCELLED: frozenset(),
+}
+"""Which status may follow which. Back to pending is another try."""
+
+
+class TaskService:
+    """Creates tasks and keeps their status, input and result."""
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._access = access
+
+    async def create(
+        self,
+        name: str,
+        *,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        parent_id: str | None = None,
+        input: Any = None,
+        actor: str | None = None,
+    ) -> Task:
+        """Create a pending task; its session and its parent must exist."""
+        identifier = self._clock.new_id() if task_id is None else check_identifier("task_id", task_id)
+        check_key("the task's name", name, self._settings.max_key_length)
+        text = encode("the task's input", input, self._settings.max_value_bytes)
+        if session_id is None and self._access.principal:
+            raise AccessDenied(f"{self._access.principal.id!r} may create tasks only in a session of its own")
+        now = self._clock.now()
+        params = {"id": identifier, "session_id": session_id, "parent_id": parent_id, "name": name, "input": text}
+
+        async def unit(tx: Transaction) -> None:
+            origin = await self._origin(tx, now, actor, session_id, identifier)
+            if parent_id is not None and await self._find(tx, parent_id, "read") is None:
+                raise _not_found(parent_id)
+            if not await tx.execute(_SQL["insert_task"], {**params, "now": now}):
+                raise TaskExists(f"task {identifier!r} exists already; choose another id")
+            await journal.record(tx, [_entry(origin, "create", 1, {"parent_id": parent_id})])
+
+        await self._store.write(unit)
+        return _task((identifier, session_id, parent_id, name, "pending", text, "null", None, 1, now, now))
+
+    async def get(self, task_id: str) -> Task | None:
+        """The task, or None if there is none."""
+
+        async def unit(tx: Transaction) -> Task | None:
+            row = await self._find(tx, task_id, "read")
+            return _task(row) if row else None
+
+        return await self._store.read(unit)
+
+    async def update(
+        self,
+        task_id: str,
+        status: str,
+        *,
+        result: Any = None,
+        error: str | None = None,
+        expected_version: int | None = None,
+        actor: str | None = None,
+    ) -> Task:
+        """Move the task on, with its result or error; `TRANSITIONS` says what may follow what."""
+        target = _check_status(status)
+        text = encode("the task's result", result, self._settings.max_value_bytes)
+        now = self._clock.now()
+
+        async def unit(tx: Transaction) -> Task:
+            row = await self._locked(tx, task_id)
+            session_id, present, version = row[1], TaskStatus(row[4]), row[8] + 1
+            if expected_version not in (None, row[8]):
+                raise ConflictError(f"task {task_id!r} has version {row[8]}, not {expected_version}: read it again")
+            if target not in TRANSITIONS[present]:
+                raise InvalidTransition(f"task {task_id!r} is {present} and cannot become {target}")
+            changes = {"status": str(target), "result": text, "error": error, "version": version, "now": now}
+            await tx.execute(_SQL["set_task"], {"id": task_id, **changes})
+            origin = await self._origin(tx, now, actor, session_id, task_id)
+            moved = {"from": str(present), "to": str(target)}
+            await journal.record(tx, [_entry(origin, "status", version, moved)])
+            return _task((*row[:4], str(target), row[5], text, error, version, row[9], now))
+
+        return await self._store.write(unit)
+
+    async def delete(self, task_id: str, *, actor: str | None = None) -> None:
+        """Delete the task; its children stay, without a parent."""
+        now = self._clock.now()
+
+        async def unit(tx: Transaction) -> None:
+            row = await self._locked(tx, task_id)
+            await tx.execute(_SQL["delete_task"], {"id": task_id})
+            origin = await self._origin(tx, now, actor, row[1], task_id)
+            await journal.record(tx, [_entry(origin, "delete", row[8] + 1)])
+
+        await self._store.write(unit)
+
+    async def list(
+        self,
+        *,
+        session_id: str | None = None,
+        parent_id: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Task]:
+        """Tasks, the oldest first, a page at a time."""
+        wanted = None if status is None else str(_check_status(status))
+        exact = equal(session_id=session_id, parent_id=parent_id, status=wanted)
+        conditions = [*exact, *self._open("read")]
+        after, after_id = decode_cursor(cursor, "tasks", (0, ""))
+        params = {"limit": check_limit(limit), "after": after, "after_id": after_id, **params_of(conditions)}
+        rows = await self._store.fetch(_SQL["list_tasks"].where(conditions), params)
+        more = encode_cursor("tasks", rows[-1][9], rows[-1][0]) if len(rows) == limit else None
+        return Page(tuple(_task(row) for row in rows), more)
+
+    def _open(self, level: Level) -> Sequence[Fragment]:
+        """A task is open to whoever may use its session."""
+        return [
+            Fragment(f"session_id IN (SELECT id FROM sessions WHERE {sessions.text})", sessions.params)
+            for sessions in self._access.sessions(level)
+        ]
+
+    async def _find(self, tx: Transaction, task_id: str, level: Level, lock: str = "") -> Row | None:
+        conditions = self._open(level)
+        params = {"id": check_identifier("task_id", task_id), **params_of(conditions)}
+        return await tx.fetch_one(_SQL["get_task"].where(conditions, lock), params)
+
+    async def _locked(self, tx: Transaction, task_id: str) -> Row:
+        row = await self._find(tx, task_id, "write", self._store.dialect.row_lock)
+        if row is None:
+            raise _not_found(task_id)
+        return row
+
+    async def _origin(
+        self, tx: Transaction, now: int, actor: str | None, session_id: str | None, task_id: str
+    ) -> Origin:
+        """Who changes the task; whoever may change it may use its session."""
+        if session_id is None:
+            return origin_of(self._access, now, actor, task_id)
+        conditions = self._access.sessions("write")
+        params = {"id": check_identifier("session_id", session_id), **params_of(conditions)}
+        row = await tx.fetch_one(_SESSIONS["get_session"].where(conditions), params)
+        if row is None:
+            raise SessionNotFound(f"no session {session_id!r}; create it with create_session")
+        return origin_of(self._access, now, actor, task_id, row[2], session_id)
+
+
+def _entry(origin: Origin, operation: str, version: int, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    assert origin.task_id is not None
+    namespace = None if origin.session_id is None else f"session:{origin.session_id}"
+    return journal.entry(
+        origin, "task", origin.task_id, operation, namespace=namespace, version=version, payload=payload
+    )
+
+
+def _check_status(status: str) -> TaskStatus:
+    try:
+        return TaskStatus(status)
+    except ValueError:
+        raise InvalidStatus(f"{status!r} is not a task's status; use one of {', '.join(TaskStatus)}") from None
+
+
+def _not_found(task_id: str) -> TaskNotFound:
+    return TaskNotFound(f"no task {task_id!r}")
+
+
+def _task(row: Row) -> Task:
+    identifier, session_id, parent_id, name, status, given, result, error, version, created, updated = row
+    return Task(
+        identifier, session_id, parent_id, name, TaskStatus(status), decode(given), decode(result), error,
+        version, moment(created), moment(updated),
+    )  # fmt: skip
