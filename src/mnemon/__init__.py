@@ -65,8 +65,10 @@ from mnemon.model import (
     TaskStatus,
     Verification,
 )
+from mnemon.ports import Transaction
 from mnemon.sessions import SessionService
 from mnemon.settings import Settings
+from mnemon.sql import Query
 from mnemon.state import StateStore
 from mnemon.tasks import TaskService
 
@@ -109,6 +111,7 @@ __all__ = [
     "Principal",
     "Provenance",
     "PurgeReceipt",
+    "Query",
     "SchemaMismatch",
     "SchemaTooNew",
     "SchemaTooOld",
@@ -133,6 +136,7 @@ __all__ = [
     "TaskNotFound",
     "TaskService",
     "TaskStatus",
+    "Transaction",
     "ValueTooLarge",
     "Verification",
     "open",

@@ -100,7 +100,7 @@ def _owned(root: str, column: str, prefixes: Iterable[str], params: dict[str, An
     """Conditions on a plain id column, from the grants on `root` and on `root:<id>`."""
     prefixes = list(prefixes)
     if root in prefixes:
-        return ["1 = 1"]
+        return [f"{column} IS NOT NULL"]  # what belongs to nobody is not below the root
     ids = [p.removeprefix(f"{root}:") for p in prefixes if p.startswith(f"{root}:") and p.count(":") == 1]
     names = {f"{root}_owner{number}": value for number, value in enumerate(ids)}
     params.update(names)

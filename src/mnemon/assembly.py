@@ -58,10 +58,10 @@ def open_blocking(url: str | None, clock: Clock | None, given: dict[str, Any]) -
 
 def _assemble(backend: Backend, clock: Clock, settings: Settings, *, off_loop: bool) -> HybridMemoryService:
     chores: list[Callable[[], object]] = []
-    if settings.seal_interval is not None:
+    if settings.seal_interval:
         seals = Seals(backend.upkeep, clock, settings.seal_key)
         chores.append(lambda: complete(seals.seal()))
-    housekeeper = Housekeeper(chores, settings.seal_interval, backend.chores)
+    housekeeper = Housekeeper(chores, settings.seal_interval or None, backend.chores)
     backend.attach(housekeeper.poke)
     if not backend.read_only:
         housekeeper.start()
@@ -94,4 +94,4 @@ def _technology(url: str) -> _Technology:
         from mnemon.backends.postgres import opening  # noqa: PLC0415
 
         return opening
-    raise InvalidSettings(f"{url!r} should begin with sqlite: or postgresql:")
+    raise InvalidSettings(f"a URL should begin with sqlite: or postgresql:, not with {scheme[:40]!r}")

@@ -18,12 +18,17 @@ def load_settings(url: str | None, given: dict[str, Any]) -> Settings:
     A file is looked for in the working directory; `MNEMON_CONFIG` names another.
     """
     arguments: dict[str, Any] = given if url is None else {**given, "url": url}
-    unknown = arguments.keys() - {field.name for field in fields(Settings)}
+    known = {field.name for field in fields(Settings)}
+    unknown = arguments.keys() - known
     if unknown:
         raise InvalidSettings(f"unknown setting {', '.join(sorted(unknown))}; see mnemon.settings.Settings")
     file = _settings_file()
-    named = any(name.upper().startswith(_PREFIX) for name in os.environ)
-    if file is None and not named and arguments.keys() <= {"url"}:
+    named = {name.upper().removeprefix(_PREFIX).lower() for name in os.environ if name.upper().startswith(_PREFIX)}
+    strange = named - known - {"config"}
+    if strange:
+        names = ", ".join(sorted(f"{_PREFIX}{name.upper()}" for name in strange))
+        raise InvalidSettings(f"{names} in the environment is not a setting; see mnemon.settings.Settings")
+    if file is None and not named and arguments.keys() <= {"url"} and isinstance(arguments.get("url", ""), str):
         return Settings(**arguments)  # nothing to validate, so the validator need not be loaded
     return _validated(arguments, file)
 

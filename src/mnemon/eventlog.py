@@ -22,6 +22,7 @@ from mnemon.values import decode, decode_all, encode_mapping
 
 _SQL = load("sessions")
 _LONGEST_ID = 256
+_build = builder(Event)
 _OURS = re.compile(r"#\d+$")
 _UNBOUNDED = 2**31
 SHORT_READ = 200
@@ -72,7 +73,7 @@ async def find_known(tx: Transaction, session_id: str, drafts: Iterable[Encoded]
         row = await tx.fetch_one(_SQL["find_event"], {"session_id": session_id, "id": draft.id})
         if row is None:
             continue
-        if decode(row[2]) != decode(draft.body) or decode(row[3] or "null") != decode(draft.kept_delta or "null"):
+        if not (_is_same(row[2], draft.body) and _is_same(row[3] or "null", draft.kept_delta or "null")):
             raise EventExists(f"event {draft.id!r} of session {session_id!r} exists with other content")
         [known[draft.id]] = _events(session_id, [row])
     return known
@@ -84,7 +85,7 @@ def write_up(
     """The event, its row, and its journal entry with the keys of the session's own state in its delta."""
     event_id = draft.id or _own_id(session_id, sequence)
     now, actor, _, _, task_id = origin
-    event = Event(session_id, sequence, event_id, dict(draft.event), draft.kept, actor, task_id, moment(now))
+    event = _build(session_id, sequence, event_id, dict(draft.event), draft.kept, actor, task_id, moment(now))
     row = {
         "session_id": session_id, "sequence": sequence, "id": draft.id, "body": draft.body,
         "state_delta": draft.kept_delta, "actor": actor, "task_id": task_id, "now": now,
@@ -121,6 +122,8 @@ class Window:
     def __post_init__(self) -> None:
         if self.last is not None and self.after is not None:
             raise InvalidInput("ask for the last events or for those after a sequence number, not both")
+        if self.last is not None and self.limit != _UNBOUNDED:
+            raise InvalidInput("`last` says how many events are wanted; `limit` goes with `after`")
         for name in ("last", "after"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
@@ -169,11 +172,17 @@ class Window:
         return rows
 
 
+def _is_same(left: str, right: str) -> bool:
+    """Whether two JSON texts say the same, in whatever order; to Python `1` would equal `true`."""
+    return left == right or _in_key_order(left) == _in_key_order(right)
+
+
+def _in_key_order(text: str) -> bytes:
+    return orjson.dumps(decode(text), option=orjson.OPT_SORT_KEYS)
+
+
 def _own_id(session_id: str, sequence: int) -> str:
     return f"{session_id}#{sequence}"
-
-
-_build = builder(Event)
 
 
 def _events(session_id: str, rows: Sequence[Row]) -> list[Event]:

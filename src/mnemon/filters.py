@@ -14,6 +14,7 @@ A name is a path into the metadata, with dots. The rules, which leave nothing to
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -28,6 +29,7 @@ Scalar: TypeAlias = str | int | float | bool | None
 _OPERATORS = frozenset(get_args(Operator))
 _ORDERED = frozenset({"gt", "gte", "lt", "lte"})
 _DEEPEST = 32
+_UNUSABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,8 @@ def _parse_item(name: object, condition: object, depth: int) -> Iterator[Filter]
 def _path(name: object) -> tuple[str, ...]:
     if not isinstance(name, str) or not all(name.split(".")):
         raise InvalidFilter(f"a filter's name is a path such as 'author.name', not {name!r}")
-    if '"' in name or "\0" in name:
-        raise InvalidFilter(f"a filter's name may not hold a quotation mark or NUL: {name!r}")
+    if '"' in name or _UNUSABLE.search(name):
+        raise InvalidFilter(f"a filter's name may not hold a quotation mark, NUL or a lone surrogate: {name!r}")
     return tuple(name.split("."))
 
 
@@ -142,6 +144,6 @@ def _scalar(where: str, value: object) -> Scalar:
         raise InvalidFilter(f"the filter on {where!r} compares with {value}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InvalidFilter(f"the filter on {where!r} compares with an integer beyond 64 bits")
-    if isinstance(value, str) and "\0" in value:
-        raise InvalidFilter(f"the filter on {where!r} compares with a NUL character")
+    if isinstance(value, str) and _UNUSABLE.search(value):
+        raise InvalidFilter(f"the filter on {where!r} compares with a NUL character or a lone surrogate")
     return value

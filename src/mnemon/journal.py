@@ -104,8 +104,17 @@ def match(
     if entity not in (None, "event", "state"):
         found.append(Fragment("entity NOT IN ('event', 'state')"))  # so says the index
     if namespace is not None:
-        found.append(under("namespace", [check_prefix(namespace, 10_000)], "within"))
+        found += _within(check_prefix(namespace, 10_000))
     return found
+
+
+def _within(prefix: str) -> list[Fragment]:
+    """At or below a prefix; the index has the first two segments, below which there is seldom much."""
+    segments = prefix.split(":")
+    if len(segments) == 1:
+        return [under("namespace", [prefix], "within")]
+    owner = equal(owner=":".join(segments[:2]))
+    return owner if len(segments) == 2 else [*owner, under("namespace", [prefix], "within")]
 
 
 class Journal:

@@ -161,7 +161,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PurgeReceipt:
-    """Proof of an erasure: what was erased, when, by whom, and where the journal says so."""
+    """Proof of an erasure: what was erased, when, by whom, and where the journal says so.
+
+    `scrubbed` says whether the bytes are gone from the database's files too. They stay in SQLite's
+    write-ahead log for as long as another program reads from it.
+    """
 
     namespace: str
     key: str
@@ -170,6 +174,7 @@ class PurgeReceipt:
     purged_by: str | None
     purged_at: datetime
     position: int
+    scrubbed: bool
 
 
 @dataclass(frozen=True, slots=True)

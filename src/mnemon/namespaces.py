@@ -12,7 +12,8 @@ from mnemon.errors import InvalidIdentifier, InvalidNamespace
 ROOTS = ("temp", "session", "user", "app", "project")
 EVERYTHING = ""
 
-_UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+# Control characters, halves of characters, and the last code point, which ends the range of a prefix.
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\U0010ffff]")
 _LONGEST_IDENTIFIER = 256
 
 

@@ -68,8 +68,8 @@ class Database(Protocol):
         """Answer one bounded query, the quickest way."""
         ...
 
-    async def scrub(self) -> None:
-        """Make what was deleted unrecoverable from the store's own files, as far as it can."""
+    async def scrub(self) -> bool:
+        """Make what was deleted unrecoverable from the store's own files; whether that was possible now."""
         ...
 
     async def close(self) -> None:

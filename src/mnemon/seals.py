@@ -40,13 +40,13 @@ class Seals:
 
     async def verify(self, anchor: str | None = None) -> Verification:
         """Compare the journal with its seals; `anchor` is the head of an earlier verification."""
-        flaws: list[Flaw] = []
-        sealed, last, digest = 0, 0, _GENESIS
+        flaws = await self._before_the_first()
+        sealed, last, digest, after = 0, 0, _GENESIS, 0
         anchored = anchor is None
-        while seals := await self._store.fetch(_SQL["seals_after"], {"after": last, "limit": _SEALS_AT_ONCE}):
+        while seals := await self._store.fetch(_SQL["seals_after"], {"after": after, "limit": _SEALS_AT_ONCE}):
             for seal in seals:
                 flaws.extend(await self._check(seal, last, digest))
-                last, _, entries, digest, _ = seal
+                last, after, entries, digest, _ = seal
                 sealed += entries
                 anchored = anchored or digest == anchor
         if not anchored:
@@ -72,6 +72,11 @@ class Seals:
         }
 
         return await self._store.write(lambda tx: tx.execute(_SQL["insert_seal"], seal)) and len(rows)
+
+    async def _before_the_first(self) -> list[Flaw]:
+        """Positions count from 1, so that what stands before was never sealed nor written by us."""
+        rows = await self._store.fetch(_SQL["entries_between"], {"first": -(2**63), "last": 0})
+        return [Flaw(rows[0][0], 0, f"{len(rows)} entries were inserted")] if rows else []
 
     async def _check(self, seal: Row, previous: int, digest: str) -> Sequence[Flaw]:
         last, first, entries, sealed_digest, keyed = seal

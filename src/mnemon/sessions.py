@@ -12,10 +12,10 @@ from mnemon.journal import Origin, origin_of
 from mnemon.model import Event, Page, Session, SessionStatus
 from mnemon.namespaces import check_identifier
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
-from mnemon.ports import Row, Store, Transaction
+from mnemon.ports import Store, Transaction
 from mnemon.settings import Settings
 from mnemon.sql import equal, load, params_of
-from mnemon.state import Owners, StateStore
+from mnemon.state import Owners, SessionRow, StateStore
 from mnemon.values import decode, encode_metadata
 
 _SQL = load("sessions")
@@ -81,7 +81,7 @@ class SessionService:
 
         await self._store.write(unit)
         now = origin.now
-        row = (*params.values(), "created", text, 1, 0, 0, now, now, None, None)
+        row = SessionRow(session_id, app_name, user_id, project_id, "created", text, 1, 0, 0, now, now, None, None)
         return _session(row, {key: decode(value) for key, value in delta})
 
     async def get_session(
@@ -98,7 +98,7 @@ class SessionService:
             row = await self._find(tx, session_id)
             if row is None:
                 return None
-            values = await state.read_all(tx, Owners(*row[:4]), self._access)
+            values = await state.read_all(tx, row.owners, self._access)
             return _session(row, values, await window.read(tx, session_id))
 
         return await self._store.read(unit, long=window.is_long)
@@ -145,18 +145,18 @@ class SessionService:
             raise EventExists("two events of one batch have the same id")
         if not drafts:
             return []
-        first = origin_of(self._access, self._clock.now(), actor, task_id, session_id=session_id)
+        now, actor, _, _, task_id = origin_of(self._access, self._clock.now(), actor, task_id)
 
         async def unit(tx: Transaction) -> list[Event]:
             row = await self._locked(tx, session_id)
-            origin = first._replace(user_id=row[2])
+            origin = Origin(now, actor, row.user_id, session_id, task_id)
             known = await eventlog.find_known(tx, session_id, drafts) if named else {}
             fresh = [draft for draft in drafts if draft.id not in known] if known else drafts
             if not fresh:
                 return [known[draft.id] for draft in drafts if draft.id]
-            _check_version(session_id, expected_version, row[6])
-            if row[4] not in _AFTER_EVENT:
-                raise InvalidTransition(f"session {session_id!r} is {row[4]} and takes no more events")
+            _check_version(session_id, expected_version, row.version)
+            if row.status not in _AFTER_EVENT:
+                raise InvalidTransition(f"session {session_id!r} is {row.status} and takes no more events")
             written = await self._append(tx, row, fresh, origin)
             return _in_order(drafts, written, known) if known else written
 
@@ -205,14 +205,14 @@ class SessionService:
 
         async def unit(tx: Transaction) -> int:
             row = await self._locked(tx, session_id)
-            _check_version(session_id, expected_version, row[6])
-            present = SessionStatus(row[4])
+            _check_version(session_id, expected_version, row.version)
+            present = SessionStatus(row.status)
             if present is target:
-                return row[6]
+                return row.version
             if target not in TRANSITIONS[present]:
                 raise _bad_transition(session_id, present, target)
-            origin = self._origin(Owners(*row[:4]), actor, task_id)
-            version = await _touch(tx, row, origin.now, status=target)
+            origin = self._origin(row.owners, actor, task_id)
+            version = await state.touch(tx, row, origin.now, status=target)
             await self._mark(tx, session_id, target, origin.now)
             moved = {"from": str(present), "to": str(target)}
             await journal.record(tx, [_entry(origin, "status", session_id, version, moved)])
@@ -234,9 +234,9 @@ class SessionService:
 
         async def unit(tx: Transaction) -> int:
             row = await self._locked(tx, session_id)
-            _check_version(session_id, expected_version, row[6])
-            origin = self._origin(Owners(*row[:4]), actor, task_id)
-            version = await _touch(tx, row, origin.now)
+            _check_version(session_id, expected_version, row.version)
+            origin = self._origin(row.owners, actor, task_id)
+            version = await state.touch(tx, row, origin.now)
             await tx.execute(_SQL["set_metadata"], {"id": session_id, "metadata": text})
             await journal.record(tx, [_entry(origin, "metadata", session_id, version)])
             return version
@@ -255,8 +255,8 @@ class SessionService:
             await tx.execute(_SQL["delete_session"], {"id": session_id})
             for scope in ("temp", "session"):
                 await tx.execute(_STATE["clear_namespace"], {"namespace": f"{scope}:{session_id}"})
-            origin = self._origin(Owners(*row[:4]), actor, task_id)
-            await journal.record(tx, [_entry(origin, "delete", session_id, row[6] + 1)])
+            origin = self._origin(row.owners, actor, task_id)
+            await journal.record(tx, [_entry(origin, "delete", session_id, row.version + 1)])
 
         await self._store.write(unit)
 
@@ -274,7 +274,8 @@ class SessionService:
         """The active sessions, the most recently used first; without state and events."""
         conditions = [*equal(user_id=user_id), *self._access.sessions("read")]
         params = {"limit": check_limit(limit), **params_of(conditions)}
-        return [_session(row) for row in await self._store.fetch(_SQL["list_active"].where(conditions), params)]
+        rows = await self._store.fetch(_SQL["list_active"].where(conditions), params)
+        return [_session(SessionRow(*row)) for row in rows]
 
     async def list_sessions(
         self,
@@ -292,29 +293,30 @@ class SessionService:
         conditions = [*exact, *self._access.sessions("read")]
         before, before_id = decode_cursor(cursor, "sessions", (_NEWEST, ""))
         params = {"limit": check_limit(limit), "before": before, "before_id": before_id, **params_of(conditions)}
-        rows = await self._store.fetch(_SQL["list_sessions"].where(conditions), params)
-        more = encode_cursor("sessions", rows[-1][9], rows[-1][0]) if len(rows) == limit else None
+        rows = [SessionRow(*row) for row in await self._store.fetch(_SQL["list_sessions"].where(conditions), params)]
+        more = encode_cursor("sessions", rows[-1].created_at, rows[-1].id) if len(rows) == limit else None
         return Page(tuple(_session(row) for row in rows), more)
 
-    async def _find(self, tx: Transaction, session_id: str) -> Row | None:
+    async def _find(self, tx: Transaction, session_id: str) -> SessionRow | None:
         query, access = self._get
-        return await tx.fetch_one(query, {"id": check_identifier("session_id", session_id), **access})
+        row = await tx.fetch_one(query, {"id": check_identifier("session_id", session_id), **access})
+        return SessionRow(*row) if row else None
 
-    async def _locked(self, tx: Transaction, session_id: str) -> Row:
+    async def _locked(self, tx: Transaction, session_id: str) -> SessionRow:
         """The session's row, which nobody else can change until the transaction ends."""
         query, access = self._hold
         row = await tx.fetch_one(query, {"id": check_identifier("session_id", session_id), **access})
         if row is None:
             raise _not_found(session_id)
-        return row
+        return SessionRow(*row)
 
     async def _append(
-        self, tx: Transaction, session: Row, drafts: Sequence[eventlog.Encoded], origin: Origin
+        self, tx: Transaction, session: SessionRow, drafts: Sequence[eventlog.Encoded], origin: Origin
     ) -> list[Event]:
         """Write events, what they change and what the journal says of it."""
-        session_id, version, last = session[0], session[6], session[7]
-        owners = Owners(*session[:4])
-        await _touch(tx, session, origin.now, status=_AFTER_EVENT[session[4]], events=len(drafts))
+        session_id, version, last = session.id, session.version, session.event_count
+        owners = session.owners
+        await state.touch(tx, session, origin.now, status=_AFTER_EVENT[session.status], events=len(drafts))
         events: list[Event] = []
         rows: list[dict[str, Any]] = []
         changed: list[dict[str, Any]] = []
@@ -333,7 +335,7 @@ class SessionService:
             entries += state.entries(origin, "merge", changed, own=False)
         kept = self._settings.max_events_kept
         if kept is not None:
-            entries += await eventlog.archive(tx, session_id, kept, last + len(drafts), session[8], origin)
+            entries += await eventlog.archive(tx, session_id, kept, last + len(drafts), session.archived_count, origin)
         await journal.record(tx, entries)
         return events
 
@@ -356,22 +358,6 @@ def _entry(
     return journal.entry(
         origin, "session", session_id, operation, namespace=namespace, version=version, payload=payload
     )
-
-
-async def _touch(tx: Transaction, session: Row, now: int, *, status: str | None = None, events: int = 0) -> int:
-    """Give the session its next version, one for each event or one for any other change."""
-    version = session[6] + (events or 1)
-    await tx.execute(
-        _SQL["touch_session"],
-        {
-            "id": session[0],
-            "version": version,
-            "event_count": session[7] + events,
-            "status": str(status or session[4]),
-            "now": now,
-        },
-    )
-    return version
 
 
 def _in_order(drafts: Sequence[eventlog.Encoded], written: Sequence[Event], known: dict[str, Event]) -> list[Event]:
@@ -400,13 +386,21 @@ def _not_found(session_id: str) -> SessionNotFound:
     return SessionNotFound(f"no session {session_id!r}; create it with create_session")
 
 
-def _session(row: Row, values: dict[str, Any] | None = None, events: list[Event] | None = None) -> Session:
-    (
-        session_id, app_name, user_id, project_id, status, metadata, version, count, archived,
-        created_at, updated_at, terminated_at, archived_at,
-    ) = row  # fmt: skip
+def _session(row: SessionRow, values: dict[str, Any] | None = None, events: list[Event] | None = None) -> Session:
     return Session(
-        session_id, app_name, user_id, project_id, SessionStatus(status), decode(metadata), version, count, archived,
-        moment(created_at), moment(updated_at), moment_or_none(terminated_at), moment_or_none(archived_at),
-        values or {}, events or [],
-    )  # fmt: skip
+        row.id,
+        row.app_name,
+        row.user_id,
+        row.project_id,
+        SessionStatus(row.status),
+        decode(row.metadata),
+        row.version,
+        row.event_count,
+        row.archived_count,
+        moment(row.created_at),
+        moment(row.last_update_time),
+        moment_or_none(row.terminated_at),
+        moment_or_none(row.archived_at),
+        values or {},
+        events or [],
+    )

@@ -42,13 +42,13 @@ class CommitSignal:
         future: asyncio.Future[None] = loop.create_future()
         with self._arrival:
             self._loops[future] = loop
-        if self._count != ticket:
-            _resolve(future)
+        # Not `wait_for`, which before Python 3.12 swallows a cancellation that comes together with the commit.
+        # Where a commit has come already, the other tasks of the loop still get their turn.
+        alarm = loop.call_later(timeout if self._count == ticket else 0, _resolve, future)
         try:
-            await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            return
+            await future
         finally:
+            alarm.cancel()
             with self._arrival:
                 self._loops.pop(future, None)
 

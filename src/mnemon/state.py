@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from mnemon.access import Access
 from mnemon.clock import Clock, moment
-from mnemon.errors import ConflictError, InvalidInput, InvalidTransition, SessionNotFound
+from mnemon.errors import ConflictError, InvalidInput, InvalidTransition, InvalidValue, SessionNotFound
 from mnemon.journal import Journal, Origin, entry, match, origin_of, record
 from mnemon.model import Level, SessionStatus, StateEntry
 from mnemon.namespaces import ROOTS, check_identifier, check_key
@@ -63,6 +63,28 @@ class Owners(NamedTuple):
         return self.app_name if scope == "app" else self.project_id
 
 
+class SessionRow(NamedTuple):
+    """A row of `sessions`, as `get_session` and the lists select it."""
+
+    id: str
+    app_name: str
+    user_id: str
+    project_id: str | None
+    status: str
+    metadata: str
+    version: int
+    event_count: int
+    archived_count: int
+    created_at: int
+    last_update_time: int
+    terminated_at: int | None
+    archived_at: int | None
+
+    @property
+    def owners(self) -> Owners:
+        return Owners(self.id, self.app_name, self.user_id, self.project_id)
+
+
 _NEEDED = {
     "temp": ("session_id",),
     "session": ("session_id",),
@@ -80,6 +102,8 @@ def scope_of(key: str) -> str:
 
 def encode_delta(delta: Mapping[str, Any], settings: Settings) -> list[tuple[str, str]]:
     """Keys and JSON values in key order, in which they are always written: no two can deadlock."""
+    if not isinstance(delta, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidValue(f"a state delta must be a mapping of keys to values, not {type(delta).__name__}")
     longest, largest = settings.max_key_length, settings.max_value_bytes
     return sorted(
         [(check_key("a state key", key, longest), encode(key, value, largest)) for key, value in delta.items()]
@@ -132,6 +156,22 @@ def _entry(
 def _journal_namespace(namespace: str) -> str:
     """A session's temporary state is told of with the session, where its events are."""
     return f"session:{namespace.removeprefix('temp:')}" if namespace.startswith("temp:") else namespace
+
+
+async def touch(tx: Transaction, session: SessionRow, now: int, *, status: str | None = None, events: int = 0) -> int:
+    """Give the session its next version, one for each event or one for any other change."""
+    version = session.version + (events or 1)
+    await tx.execute(
+        _SESSIONS["touch_session"],
+        {
+            "id": session.id,
+            "version": version,
+            "event_count": session.event_count + events,
+            "status": str(status or session.status),
+            "now": now,
+        },
+    )
+    return version
 
 
 async def read_all(tx: Transaction, owners: Owners, access: Access) -> dict[str, Any]:
@@ -327,16 +367,15 @@ class StateStore:
         changes = level != "read" and any(scope_of(key) in ("temp", "session") for key in keys)
         access = self._access.sessions(level)
         query = _SESSIONS["get_session"].where(access, self._store.dialect.row_lock if changes else "")
-        row = await tx.fetch_one(query, {"id": session_id, **params_of(access)})
-        if row is None:
+        found = await tx.fetch_one(query, {"id": session_id, **params_of(access)})
+        if found is None:
             raise SessionNotFound(f"no session {session_id!r}; create it with create_session")
-        status, version, count = row[4], row[6], row[7]
+        session = SessionRow(*found)
         if changes:
-            if status in _OVER:
-                raise InvalidTransition(f"session {session_id!r} is {status}; its state can no longer change")
-            touched = {"id": session_id, "version": version + 1, "event_count": count, "status": status}
-            await tx.execute(_SESSIONS["touch_session"], {**touched, "now": self._clock.now()})
-        return Owners(*row[:4])
+            if session.status in _OVER:
+                raise InvalidTransition(f"session {session_id!r} is {session.status}; its state can no longer change")
+            await touch(tx, session, self._clock.now())
+        return session.owners
 
     async def _record(
         self,

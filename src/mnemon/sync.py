@@ -46,10 +46,10 @@ class _Method(Generic[P, R]):
     def __get__(self, face: _Face | None, owner: type) -> Callable[P, R]:
         if face is None:
             return cast("Callable[P, R]", self)
-        method, run, service = self._method, self._run, face._service  # pyright: ignore[reportPrivateUsage]
+        method, run = getattr(face._service, self._name), self._run  # pyright: ignore[reportPrivateUsage]
 
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return run(method(service, *args, **kwargs))
+            return run(method(*args, **kwargs))
 
         face.__dict__[self._name] = update_wrapper(call, method)  # the next look-up finds it at once
         return call

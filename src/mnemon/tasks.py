@@ -1,13 +1,12 @@
 """Tasks: units of work inside a session, which outlive it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnemon import journal
 from mnemon.access import Access
 from mnemon.clock import Clock, moment
 from mnemon.errors import (
-    AccessDenied,
     ConflictError,
     InvalidStatus,
     InvalidTransition,
@@ -17,11 +16,12 @@ from mnemon.errors import (
 )
 from mnemon.journal import Origin, origin_of
 from mnemon.model import Level, Page, Task, TaskStatus
-from mnemon.namespaces import check_identifier, check_key
+from mnemon.namespaces import EVERYTHING, check_identifier, check_key
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
-from mnemon.ports import Row, Store, Transaction
+from mnemon.ports import Store, Transaction
 from mnemon.settings import Settings
 from mnemon.sql import Fragment, equal, load, params_of
+from mnemon.state import SessionRow
 from mnemon.values import decode, encode
 
 _SQL = load("tasks")
@@ -35,6 +35,22 @@ TRANSITIONS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     TaskStatus.CANCELLED: frozenset(),
 }
 """Which status may follow which. Back to pending is another try."""
+
+
+class _Row(NamedTuple):
+    """A row of `tasks`, as every query selects it."""
+
+    id: str
+    session_id: str | None
+    parent_id: str | None
+    name: str
+    status: str
+    input: str
+    result: str
+    error: str | None
+    version: int
+    created_at: int
+    updated_at: int
 
 
 class TaskService:
@@ -60,8 +76,8 @@ class TaskService:
         identifier = self._clock.new_id() if task_id is None else check_identifier("task_id", task_id)
         check_key("the task's name", name, self._settings.max_key_length)
         text = encode("the task's input", input, self._settings.max_value_bytes)
-        if session_id is None and self._access.principal:
-            raise AccessDenied(f"{self._access.principal.id!r} may create tasks only in a session of its own")
+        if session_id is None:  # then the task belongs to nobody in particular
+            self._access.require(EVERYTHING, "write")
         now = self._clock.now()
         params = {"id": identifier, "session_id": session_id, "parent_id": parent_id, "name": name, "input": text}
 
@@ -74,7 +90,7 @@ class TaskService:
             await journal.record(tx, [_entry(origin, "create", 1, {"parent_id": parent_id})])
 
         await self._store.write(unit)
-        return _task((identifier, session_id, parent_id, name, "pending", text, "null", None, 1, now, now))
+        return _task(_Row(identifier, session_id, parent_id, name, "pending", text, "null", None, 1, now, now))
 
     async def get(self, task_id: str) -> Task | None:
         """The task, or None if there is none."""
@@ -102,17 +118,21 @@ class TaskService:
 
         async def unit(tx: Transaction) -> Task:
             row = await self._locked(tx, task_id)
-            session_id, present, version = row[1], TaskStatus(row[4]), row[8] + 1
-            if expected_version not in (None, row[8]):
-                raise ConflictError(f"task {task_id!r} has version {row[8]}, not {expected_version}: read it again")
+            present = TaskStatus(row.status)
+            if expected_version not in (None, row.version):
+                raise ConflictError(
+                    f"task {task_id!r} has version {row.version}, not {expected_version}: read it again"
+                )
             if target not in TRANSITIONS[present]:
                 raise InvalidTransition(f"task {task_id!r} is {present} and cannot become {target}")
-            changes = {"status": str(target), "result": text, "error": error, "version": version, "now": now}
-            await tx.execute(_SQL["set_task"], {"id": task_id, **changes})
-            origin = await self._origin(tx, now, actor, session_id, task_id)
+            changed = row._replace(
+                status=str(target), result=text, error=error, version=row.version + 1, updated_at=now
+            )
+            await tx.execute(_SQL["set_task"], changed._asdict())
+            origin = await self._origin(tx, now, actor, row.session_id, task_id)
             moved = {"from": str(present), "to": str(target)}
-            await journal.record(tx, [_entry(origin, "status", version, moved)])
-            return _task((*row[:4], str(target), row[5], text, error, version, row[9], now))
+            await journal.record(tx, [_entry(origin, "status", changed.version, moved)])
+            return _task(changed)
 
         return await self._store.write(unit)
 
@@ -123,8 +143,8 @@ class TaskService:
         async def unit(tx: Transaction) -> None:
             row = await self._locked(tx, task_id)
             await tx.execute(_SQL["delete_task"], {"id": task_id})
-            origin = await self._origin(tx, now, actor, row[1], task_id)
-            await journal.record(tx, [_entry(origin, "delete", row[8] + 1)])
+            origin = await self._origin(tx, now, actor, row.session_id, task_id)
+            await journal.record(tx, [_entry(origin, "delete", row.version + 1)])
 
         await self._store.write(unit)
 
@@ -143,8 +163,8 @@ class TaskService:
         conditions = [*exact, *self._open("read")]
         after, after_id = decode_cursor(cursor, "tasks", (0, ""))
         params = {"limit": check_limit(limit), "after": after, "after_id": after_id, **params_of(conditions)}
-        rows = await self._store.fetch(_SQL["list_tasks"].where(conditions), params)
-        more = encode_cursor("tasks", rows[-1][9], rows[-1][0]) if len(rows) == limit else None
+        rows = [_Row(*row) for row in await self._store.fetch(_SQL["list_tasks"].where(conditions), params)]
+        more = encode_cursor("tasks", rows[-1].created_at, rows[-1].id) if len(rows) == limit else None
         return Page(tuple(_task(row) for row in rows), more)
 
     def _open(self, level: Level) -> Sequence[Fragment]:
@@ -154,12 +174,13 @@ class TaskService:
             for sessions in self._access.sessions(level)
         ]
 
-    async def _find(self, tx: Transaction, task_id: str, level: Level, lock: str = "") -> Row | None:
+    async def _find(self, tx: Transaction, task_id: str, level: Level, lock: str = "") -> _Row | None:
         conditions = self._open(level)
         params = {"id": check_identifier("task_id", task_id), **params_of(conditions)}
-        return await tx.fetch_one(_SQL["get_task"].where(conditions, lock), params)
+        row = await tx.fetch_one(_SQL["get_task"].where(conditions, lock), params)
+        return _Row(*row) if row else None
 
-    async def _locked(self, tx: Transaction, task_id: str) -> Row:
+    async def _locked(self, tx: Transaction, task_id: str) -> _Row:
         row = await self._find(tx, task_id, "write", self._store.dialect.row_lock)
         if row is None:
             raise _not_found(task_id)
@@ -176,7 +197,7 @@ class TaskService:
         row = await tx.fetch_one(_SESSIONS["get_session"].where(conditions), params)
         if row is None:
             raise SessionNotFound(f"no session {session_id!r}; create it with create_session")
-        return origin_of(self._access, now, actor, task_id, row[2], session_id)
+        return origin_of(self._access, now, actor, task_id, SessionRow(*row).user_id, session_id)
 
 
 def _entry(origin: Origin, operation: str, version: int, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -198,9 +219,17 @@ def _not_found(task_id: str) -> TaskNotFound:
     return TaskNotFound(f"no task {task_id!r}")
 
 
-def _task(row: Row) -> Task:
-    identifier, session_id, parent_id, name, status, given, result, error, version, created, updated = row
+def _task(row: _Row) -> Task:
     return Task(
-        identifier, session_id, parent_id, name, TaskStatus(status), decode(given), decode(result), error,
-        version, moment(created), moment(updated),
-    )  # fmt: skip
+        row.id,
+        row.session_id,
+        row.parent_id,
+        row.name,
+        TaskStatus(row.status),
+        decode(row.input),
+        decode(row.result),
+        row.error,
+        row.version,
+        moment(row.created_at),
+        moment(row.updated_at),
+    )

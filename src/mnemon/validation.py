@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import ValidationError, create_model
+from pydantic import Field, ValidationError, create_model
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -16,12 +16,23 @@ from pydantic_settings import (
 from mnemon.errors import InvalidSettings
 from mnemon.settings import Settings
 
+_BOUNDS: dict[str, dict[str, Any]] = {
+    "busy_timeout": {"gt": 0},
+    "pool_size": {"ge": 1},
+    "connect_timeout": {"gt": 0},
+    "max_key_length": {"ge": 1},
+    "max_namespace_length": {"ge": 8},
+    "max_value_bytes": {"ge": 2},
+    "max_events_kept": {"ge": 1},
+    "seal_interval": {"ge": 0},
+}
+
 
 def read_sources(arguments: dict[str, Any], file: Path | None) -> dict[str, Any]:
     """Every setting, from the arguments, the environment and `file`, checked."""
 
     class Sources(BaseSettings):
-        model_config = SettingsConfigDict(env_prefix="MNEMON_", extra="forbid")
+        model_config = SettingsConfigDict(env_prefix="MNEMON_", extra="forbid", allow_inf_nan=False)
 
         @classmethod
         def settings_customise_sources(
@@ -34,15 +45,18 @@ def read_sources(arguments: dict[str, Any], file: Path | None) -> dict[str, Any]
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             return (init_settings, env_settings, *_file_source(settings_cls, file))
 
-    hints = get_type_hints(Settings, include_extras=True)
-    columns: dict[str, Any] = {field.name: (hints[field.name], field.default) for field in fields(Settings)}
+    hints = get_type_hints(Settings)
+    columns: dict[str, Any] = {
+        field.name: (hints[field.name], Field(field.default, **_BOUNDS.get(field.name, {})))
+        for field in fields(Settings)
+    }
     model = create_model("Sources", __base__=Sources, **columns)
     try:
         return model(**arguments).model_dump()
     except ValidationError as error:
         raise InvalidSettings(_explain(error)) from None
-    except (ImportError, ValueError) as error:
-        raise InvalidSettings(f"{file} cannot be read: {error}") from error
+    except Exception as error:  # the readers of the files have errors of their own
+        raise InvalidSettings(f"{file or 'the environment'} cannot be read: {error}") from error
 
 
 def _file_source(settings: type[BaseSettings], file: Path | None) -> list[PydanticBaseSettingsSource]:

@@ -60,7 +60,9 @@ def _refuse_nonfinite(what: str, value: object) -> None:
 def _explain(what: str, value: object, error: Exception) -> str:
     """Say which part of `value` made the encoder refuse it."""
     try:
-        for place, leaf in _leaves(what, value):
+        for place, leaf in _leaves(what, value, True):
+            if isinstance(leaf, str) and not leaf.isascii() and any("\ud800" <= char <= "\udfff" for char in leaf):
+                return f"{place} has text with a lone surrogate, which is half a character: {leaf[:40]!r}"
             if isinstance(leaf, int) and not -(2**63) <= leaf < 2**64:
                 return f"{place} is an integer beyond 64 bits; store it as text"
             if not isinstance(leaf, str | int | float | bool | None):

@@ -30,14 +30,15 @@ def migrate(
     """
     import sqlalchemy
     from alembic.util import CommandError
+    from sqlalchemy import event
     from sqlalchemy.exc import DBAPIError
 
     engine = sqlalchemy.create_engine(_DIALECTS[backend], creator=connect, poolclass=sqlalchemy.NullPool)
 
-    @sqlalchemy.event.listens_for(engine, "begin")
-    def begin(connection: "Connection") -> None:  # pyright: ignore[reportUnusedFunction]
+    def begin(connection: "Connection") -> None:
         connection.exec_driver_sql(alone)
 
+    event.listen(engine, "begin", begin)
     try:
         with engine.begin() as connection:
             _run(connection, Path(__file__).parent / backend / "migrations", target or HEAD)
@@ -62,10 +63,9 @@ def _run(connection: "Connection", folder: Path, target: str) -> None:
 
 def _steps(script: "ScriptDirectory", target: str) -> Callable[..., Any]:
     def steps(present: Any, context: Any) -> Any:
-        found = "".join(present)
-        if target == BASE or target < found:
-            return script._downgrade_revs(target, found)  # pyright: ignore[reportPrivateUsage]
-        return script._upgrade_revs(target, found)  # pyright: ignore[reportPrivateUsage]
+        if target == BASE or target < "".join(present):
+            return script._downgrade_revs(target, present)  # pyright: ignore[reportPrivateUsage]
+        return script._upgrade_revs(target, present)  # pyright: ignore[reportPrivateUsage]
 
     return steps
 

@@ -81,7 +81,8 @@ def placement_row(placement: Placement, now: int) -> dict[str, Any]:
         raise InvalidInput("a memory has a position only in a thread; give the thread too")
     if placement.position is not None and (not isinstance(placement.position, int) or placement.position < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"position is a whole number from 0, not {placement.position!r}")
-    valid_from = micros_or_none(placement.valid_from or placement.occurred_at) or now
+    begins = micros_or_none(placement.valid_from or placement.occurred_at)
+    valid_from = now if begins is None else begins
     valid_to = micros_or_none(placement.valid_to)
     if valid_to is not None and valid_to <= valid_from:
         raise InvalidInput("valid_to must be later than valid_from")

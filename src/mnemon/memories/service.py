@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -209,11 +210,10 @@ class MemoryService:
             digest = hashlib.sha256("\n".join(named(row)["value"] for row in rows).encode()).hexdigest()
             entry = _entry(origin, "purge", namespace, key, None, {"versions": len(rows), "digest": digest})
             position = await journal.record_one(tx, entry)
-            return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, moment(origin.now), position)
+            return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, moment(origin.now), position, False)
 
         receipt = await self._store.write(unit)
-        await self._store.scrub()
-        return receipt
+        return replace(receipt, scrubbed=await self._store.scrub())
 
     async def search_memories(
         self,

@@ -7,7 +7,7 @@ further conditions; they come as fragments, whose text is made by this package a
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -53,7 +53,7 @@ def params_of(fragments: Iterable[Fragment]) -> dict[str, Any]:
 
 def load(noun: str) -> dict[str, Query]:
     """The queries of `noun`.sql by name."""
-    text = (files(__name__) / f"{noun}.sql").read_text("utf-8")
+    text = Path(__file__).with_name(f"{noun}.sql").read_text("utf-8")
     _, *parts = _NAME.split(text)
     return {
         name: Query(name, _COMMENT.sub("", body).strip().removesuffix(";"))

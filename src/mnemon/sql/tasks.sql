@@ -8,7 +8,7 @@ SELECT id, session_id, parent_id, name, status, input, result, error, version, c
 FROM tasks WHERE id = :id{where}{lock};
 
 -- name: set_task
-UPDATE tasks SET status = :status, result = :result, error = :error, version = :version, updated_at = :now
+UPDATE tasks SET status = :status, result = :result, error = :error, version = :version, updated_at = :updated_at
 WHERE id = :id;
 
 -- name: delete_task

@@ -1,5 +1,6 @@
 """Connections to one SQLite file, and the translation of what the driver raises."""
 
+import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ class Location:
     @classmethod
     def parse(cls, url: str) -> "Location":
         parts = urlsplit(url)
+        if parts.fragment or not unquote(url).isprintable():
+            raise InvalidSettings(f"{url!r} has a '#', which should be written as %23, or a control character")
         if parts.netloc or (parts.path and not parts.path.startswith("/")):
             raise InvalidSettings(f"{url!r} should be sqlite:///relative.db, sqlite:////absolute.db or sqlite://")
         options = parse_qs(parts.query)
@@ -70,7 +73,13 @@ class Location:
     def _uri(self) -> str:
         if self.path is None:
             return ":memory:"
-        return f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rwc'}"
+        if not self.read_only:
+            return f"file:{quote(str(self.path))}?mode=rwc"
+        return f"file:{quote(str(self.path))}?mode=ro&immutable={int(self._is_at_rest(self.path))}"
+
+    def _is_at_rest(self, path: Path) -> bool:
+        """Whether the file can be read by itself: nobody writes it, and nothing can be put beside it."""
+        return not os.access(path.absolute().parent, os.W_OK) and not Path(f"{path}-wal").exists()
 
     def _configure(self, connection: sqlite3.Connection, synchronous: str) -> None:
         connection.execute("PRAGMA foreign_keys = ON")

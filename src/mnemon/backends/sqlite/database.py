@@ -17,7 +17,7 @@ from mnemon.sql import Query
 
 T = TypeVar("T")
 
-_LONGEST_TURN = 0.005  # seconds that a task may keep the loop to itself by writing
+_LONGEST_TURN = 0.005  # seconds that a task may keep the loop to itself
 _LARGEST_GROUP = 64
 
 
@@ -39,8 +39,8 @@ class BlockingSqlite:
     async def fetch(self, query: Query, params: Params) -> list[Row]:
         return self._engine.fetch(query, params)
 
-    async def scrub(self) -> None:
-        self._engine.empty_log()
+    async def scrub(self) -> bool:
+        return self._engine.empty_log()
 
     async def close(self) -> None:
         self._lookout.stop()
@@ -71,6 +71,7 @@ class AsyncSqlite:
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="mnemon-reader")
         self._writer = _Writer(engine)
         self._turn: _Turn | None = None
+        self._reading = 0.0
         self._waits_for_disk = settings.synchronous == "full" and engine.location.path is not None
 
     async def write(self, unit: Unit[T]) -> T:
@@ -90,7 +91,11 @@ class AsyncSqlite:
 
     async def read(self, unit: Unit[T], *, long: bool = False) -> T:
         if not long:
-            return self._engine.read(unit)
+            began = time.monotonic()
+            result = self._engine.read(unit)
+            if self._has_read_long(began):
+                await asyncio.sleep(0)
+            return result
         try:
             reading = asyncio.get_running_loop().run_in_executor(self._readers, self._engine.read, unit)
         except RuntimeError as error:  # the pool takes nothing more
@@ -98,12 +103,26 @@ class AsyncSqlite:
         return await reading
 
     async def fetch(self, query: Query, params: Params) -> list[Row]:
-        return self._engine.fetch(query, params)
+        began = time.monotonic()
+        rows = self._engine.fetch(query, params)
+        if self._has_read_long(began):
+            await asyncio.sleep(0)
+        return rows
 
-    async def scrub(self) -> None:
-        await asyncio.to_thread(self._engine.empty_log)
+    def _has_read_long(self, began: float) -> bool:
+        """Whether reading, of which every piece is quick, has kept the loop for long enough in all."""
+        self._reading += time.monotonic() - began
+        if self._reading < _LONGEST_TURN:
+            return False
+        self._reading = 0.0
+        return True
+
+    async def scrub(self) -> bool:
+        return await asyncio.to_thread(self._engine.empty_log)
 
     async def close(self) -> None:
+        if self._turn is not None and self._turn.loop is asyncio.get_running_loop():
+            self._turn.finish()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -169,10 +188,17 @@ class _Turn:
         self._gathered.append(job)
         return job.future
 
+    def finish(self) -> None:
+        """Commit what was gathered now, without waiting for the turn to end."""
+        while self._gathered:
+            self._commit()
+
     def _end(self) -> None:
         self._task = None
 
     def _commit(self) -> None:
+        if not self._gathered:
+            return
         jobs, self._gathered = self._gathered[:_LARGEST_GROUP], self._gathered[_LARGEST_GROUP:]
         if self._gathered:
             self.loop.call_soon(self._commit)

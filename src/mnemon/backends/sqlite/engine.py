@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from mnemon.backends.sqlite.connection import Location, is_busy, mapped_errors, translated
 from mnemon.coroutines import complete
-from mnemon.errors import StoreBusy, StoreClosed
-from mnemon.ports import Params, Row, Unit
+from mnemon.errors import InvalidValue, StoreBusy, StoreClosed
+from mnemon.ports import Params, Raced, Row, Unit
 from mnemon.settings import Settings
 from mnemon.signals import CommitSignal
 from mnemon.sql import Query
@@ -21,6 +21,7 @@ from mnemon.sql import Query
 T = TypeVar("T")
 
 _COMMITS_PER_CHECKPOINT = 250
+_TRIES = 20  # of a unit that says it was raced, which with one writer at a time is hardly ever true
 
 
 class SqliteTransaction:
@@ -33,21 +34,30 @@ class SqliteTransaction:
 
     async def fetch_one(self, query: Query, params: Params) -> Row | None:
         # Reading to the end finishes the statement, so that its lock does not outlive the call.
-        rows = self._connection.execute(query.text, params).fetchall()
+        rows = self._execute(query.text, params).fetchall()
         return rows[0] if rows else None
 
     async def fetch_all(self, query: Query, params: Params) -> list[Row]:
-        return self._connection.execute(query.text, params).fetchall()
+        return self._execute(query.text, params).fetchall()
 
     async def fetch_each(self, query: Query, rows: Sequence[Params]) -> list[Row]:
-        execute, text = self._connection.execute, query.text
+        execute, text = self._execute, query.text
         return [execute(text, params).fetchall()[0] for params in rows]
 
     async def execute(self, query: Query, params: Params) -> int:
-        return self._connection.execute(query.text, params).rowcount
+        return self._execute(query.text, params).rowcount
 
     async def execute_many(self, query: Query, rows: Sequence[Params]) -> None:
-        self._connection.executemany(query.text, rows)
+        try:
+            self._connection.executemany(query.text, rows)
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise _unusable(error) from error
+
+    def _execute(self, text: str, params: Params) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(text, params)
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise _unusable(error) from error
 
 
 @dataclass(slots=True)
@@ -106,16 +116,21 @@ class Engine:
             self._check_open()
             if not self._begin():
                 return False, None
-            return True, self._commit_after(lambda: complete(unit(self._transaction)))
+            with suppress(Raced):
+                return True, self._commit_after(lambda: complete(unit(self._transaction)))
+            return False, None
         finally:
             self._lock.release()
 
     def write(self, unit: Unit[T]) -> T:
         """Run `unit` and commit it, waiting for other writers up to the busy timeout."""
         with self._lock:
-            self._check_open()
-            self._begin_patiently()
-            return self._commit_after(lambda: complete(unit(self._transaction)))
+            for _ in range(_TRIES):
+                self._check_open()
+                self._begin_patiently()
+                with suppress(Raced):
+                    return self._commit_after(lambda: complete(unit(self._transaction)))
+            raise self._raced()
 
     def try_write_group(self, units: Sequence[Unit[Any]]) -> list[Outcome] | None:
         """Run several units in one transaction, now; None if somebody else is writing."""
@@ -153,11 +168,18 @@ class Engine:
         try:
             return Outcome(complete(unit(self._transaction)))
         except Exception as error:
-            if self._writer.total_changes != before or isinstance(error, sqlite3.Error):
+            if self._writer.total_changes != before or isinstance(error, sqlite3.Error | Raced):
                 raise _Spoiled from error
             return Outcome(error=error)
 
     def _run_saved(self, unit: Unit[Any]) -> Outcome:
+        for _ in range(_TRIES):
+            outcome = self._try_saved(unit)
+            if not isinstance(outcome.error, Raced):
+                return outcome
+        return Outcome(error=self._raced())
+
+    def _try_saved(self, unit: Unit[Any]) -> Outcome:
         self._writer.execute("SAVEPOINT job")
         try:
             outcome = Outcome(complete(unit(self._transaction)))
@@ -168,6 +190,9 @@ class Engine:
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
         return outcome
+
+    def _raced(self) -> StoreBusy:
+        return StoreBusy(f"{self.location}: a unit of work was raced {_TRIES} times; nothing of it was kept: try again")
 
     def _commit_after(self, work: Callable[[], T], count: int = 1) -> T:
         """Do `work` in the open transaction and commit it, or leave nothing of it."""
@@ -224,6 +249,8 @@ class Engine:
         connection = self._borrow()
         try:
             return connection.execute(query.text, params).fetchall()
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise _unusable(error) from error
         except sqlite3.Error as error:
             raise translated(error, self.location) from error
         finally:
@@ -281,15 +308,18 @@ class Engine:
                 self._check_open()
                 _checkpoint(self._writer, "RESTART", self.location)
 
-    def empty_log(self) -> None:
-        """Leave nothing in the write-ahead log, waiting for readers up to the busy timeout."""
+    def empty_log(self) -> bool:
+        """Leave nothing in the write-ahead log, waiting for readers up to the busy timeout; whether it is empty."""
         deadline = time.monotonic() + self._settings.busy_timeout
         while self._has_log():
             with self._lock:
                 self._check_open()
-                if _checkpoint(self._writer, "TRUNCATE", self.location) or time.monotonic() >= deadline:
-                    return
+                if _checkpoint(self._writer, "TRUNCATE", self.location):
+                    return True
+            if time.monotonic() >= deadline:
+                return False
             time.sleep(0.005)
+        return True
 
     def _has_log(self) -> bool:
         return self.location.path is not None and not self.location.read_only
@@ -307,6 +337,11 @@ class Engine:
     def _check_open(self) -> None:
         if self.closed:
             raise StoreClosed(f"{self.location} was closed")
+
+
+def _unusable(error: Exception) -> InvalidValue:
+    """A number or a text that SQLite cannot take; the services check what they can before."""
+    return InvalidValue(f"a value cannot be stored or compared with: {error}")
 
 
 def _checkpoint(connection: sqlite3.Connection, mode: str, location: Location) -> bool:

@@ -1,10 +1,13 @@
 """Opening a SQLite database: create it, migrate it, or refuse it untouched."""
 
 import asyncio
+import os
 import sqlite3
 import time
 from collections.abc import Callable
-from importlib.resources import files
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from mnemon.backends.migrations import migrate
 from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
@@ -41,6 +44,8 @@ def open_engine(settings: Settings) -> Engine:
     location = Location.parse(settings.url)
     if location.read_only and not (location.path and location.path.exists()):
         raise StoreUnavailable(f"{location} does not exist, so it cannot be opened with mode=ro")
+    if location.path and location.path.exists() and not os.access(location.path, os.W_OK):
+        location = replace(location, read_only=True)
     engine = Engine(location, settings)
     try:
         with mapped_errors(location):
@@ -65,12 +70,7 @@ def _prepare(engine: Engine, settings: Settings) -> None:
 
 def migrate_location(location: Location, settings: Settings, target: str | None = None) -> None:
     """Bring the schema to a revision, by default the newest; one process at a time."""
-
-    def connect() -> sqlite3.Connection:
-        connection = location.connect(settings.synchronous)
-        connection.execute(f"PRAGMA busy_timeout = {round(settings.busy_timeout * 1000)}")
-        return connection
-
+    connect = partial(location.connect, settings.synchronous, settings.busy_timeout)
     migrate("sqlite", connect, "BEGIN IMMEDIATE", target)
 
 
@@ -86,7 +86,7 @@ def schema_version(connection: sqlite3.Connection, where: str) -> str | None:
 
 
 def _create(engine: Engine) -> None:
-    script = (files("mnemon.backends.sqlite") / "schema.sql").read_text("utf-8")
+    script = Path(__file__).with_name("schema.sql").read_text("utf-8")
     with engine.transaction() as connection:
         if schema_version(connection, str(engine.location)) is None:  # another process may have been quicker
             for statement in script.split(";\n"):

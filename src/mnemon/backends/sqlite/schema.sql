@@ -144,6 +144,7 @@ CREATE INDEX idx_memory_thread
 
 -- What changed, never the content: erasing an entity leaves nothing of it here. Rows are never deleted,
 -- so a position is never used twice. Most rows are events and state: looking for those needs no index.
+-- `owner` is the first two segments of the namespace, as in user:alice, so that a prefix is found by equality.
 CREATE TABLE journal (
     position INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -156,11 +157,15 @@ CREATE TABLE journal (
     user_id TEXT,
     session_id TEXT,
     task_id TEXT,
-    payload TEXT NOT NULL DEFAULT '{}'
+    payload TEXT NOT NULL DEFAULT '{}',
+    owner TEXT GENERATED ALWAYS AS (
+        substr(namespace, 1,
+            instr(namespace, ':') + instr(substr(namespace, instr(namespace, ':') + 1) || ':', ':') - 1)
+    ) VIRTUAL
 );
 CREATE INDEX idx_journal_at ON journal (at, position);
 CREATE INDEX idx_journal_entity ON journal (entity, position) WHERE entity NOT IN ('event', 'state');
-CREATE INDEX idx_journal_namespace ON journal (namespace, position);
+CREATE INDEX idx_journal_owner ON journal (owner, position);
 CREATE INDEX idx_journal_actor ON journal (actor, position) WHERE actor IS NOT NULL;
 CREATE INDEX idx_journal_task ON journal (task_id, position) WHERE task_id IS NOT NULL;
 

@@ -113,11 +113,15 @@ CREATE TABLE journal (
     user_id TEXT,
     session_id TEXT,
     task_id TEXT,
-    payload TEXT NOT NULL DEFAULT '{}'
+    payload TEXT NOT NULL DEFAULT '{}',
+    owner TEXT GENERATED ALWAYS AS (
+        substr(namespace, 1,
+            instr(namespace, ':') + instr(substr(namespace, instr(namespace, ':') + 1) || ':', ':') - 1)
+    ) VIRTUAL
 );
 CREATE INDEX idx_journal_at ON journal (at, position);
 CREATE INDEX idx_journal_entity ON journal (entity, position) WHERE entity NOT IN ('event', 'state');
-CREATE INDEX idx_journal_namespace ON journal (namespace, position);
+CREATE INDEX idx_journal_owner ON journal (owner, position);
 CREATE INDEX idx_journal_actor ON journal (actor, position) WHERE actor IS NOT NULL;
 CREATE INDEX idx_journal_task ON journal (task_id, position) WHERE task_id IS NOT NULL;
 

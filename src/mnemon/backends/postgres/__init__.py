@@ -1,0 +1,1 @@
+"""PostgreSQL, through psycopg: for more than one machine."""
