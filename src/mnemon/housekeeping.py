@@ -39,11 +39,12 @@ class Housekeeper:
         self._thread.join()
 
     def _run(self) -> None:
-        due = self._next_time()
-        while not self._stopped:
+        due, last = self._next_time(), False
+        while not last:
             self._poked.wait(None if due is None else max(0.0, due - time.monotonic()))
             self._poked.clear()
-            if self._stopped or (due is not None and time.monotonic() >= due):
+            last = self._stopped  # what was done before the stop is seen to once more
+            if last or (due is not None and time.monotonic() >= due):
                 _do(self._chores)
                 due = self._next_time()
             _do(self._urgent)

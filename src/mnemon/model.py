@@ -163,8 +163,8 @@ class Difference:
 class PurgeReceipt:
     """Proof of an erasure: what was erased, when, by whom, and where the journal says so.
 
-    `scrubbed` says whether the bytes are gone from the database's files too. They stay in SQLite's
-    write-ahead log for as long as another program reads from it.
+    `scrubbed` says whether the bytes are gone from the database's files too. They stay there for as
+    long as another program reads what was before the purge; the next purge tries again.
     """
 
     namespace: str

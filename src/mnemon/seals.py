@@ -34,7 +34,7 @@ class Seals:
     async def seal(self) -> int:
         """Seal everything that is safe to tail; how many entries were sealed."""
         total = 0
-        while sealed := await self._seal_range():
+        while (sealed := await self._seal_range()) is not None:
             total += sealed
         return total
 
@@ -54,14 +54,15 @@ class Seals:
         unsealed = (await self._store.fetch(_SQL["count_after"], {"after": last}))[0][0]
         return Verification(sealed, unsealed, digest if sealed else None, tuple(flaws))
 
-    async def _seal_range(self) -> int:
+    async def _seal_range(self) -> int | None:
+        """Seal the next range; how many entries, 0 if another was quicker, None if there are no more."""
         previous = await self._store.fetch(_SQL["last_seal"], {})
         last, digest = (previous[0][0], previous[0][3]) if previous else (0, _GENESIS)
         horizon = (await self._store.fetch(self._store.dialect.horizon, {}))[0][0]
         params = {"after": last, "horizon": horizon, "limit": _ROWS_PER_SEAL}
         rows = await self._store.fetch(_SQL["read"].where([]), params)
         if not rows:
-            return 0
+            return None
         seal = {
             "first": last + 1,
             "last": rows[-1][0],

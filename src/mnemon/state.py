@@ -346,7 +346,8 @@ class StateStore:
             return (await self._resolve(tx, owner, [prefix], "read")).namespace(prefix)
 
         namespace = await self._store.read(resolve)
-        async for change in self._journal.changes(start, True, match(namespace=_journal_namespace(namespace))):
+        wanted = match(namespace=_journal_namespace(namespace))
+        async for change in self._journal.changes(start, True, wanted):  # pragma: no branch - it never ends
             for key in change.payload.get("keys", ()):
                 if key.startswith(prefix) and scope_of(key) == scope_of(prefix):
                     rows = await self._store.fetch(_SQL["get_entry_or_trace"], {"namespace": namespace, "key": key})

@@ -28,6 +28,13 @@ _BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PATIENCE = 30.0  # seconds for which a unit of work is tried again while others are quicker
 _LONGEST_PAUSE = 0.1
 
+_SCRUB_PATIENCE = 5.0  # seconds to wait for others before the table is written anew
+_MARK = b"SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
+_OLDER_SNAPSHOTS = b"""
+    SELECT COUNT(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%(mark)s::xid)
+"""
+
 
 class _Postgres(Generic[L]):
     """What both faces do, given connections of their colour."""
@@ -90,11 +97,32 @@ class _Postgres(Generic[L]):
     async def scrub(self) -> bool:
         """Write the table anew: a plain VACUUM leaves the bytes of dead rows in the free space of its pages.
 
+        What a transaction that began before can still see would be kept, so those have to end first.
         The write-ahead log, its archives, replicas and backups are beyond its reach.
         """
         with self._accepted():
-            link, _ = await self._start(b"VACUUM FULL memory_entries", {})
-            await self._connections.give_back(link)
+            link, [(mark,)] = await self._start(_MARK, {})
+            try:
+                return await self._outlive_snapshots(link, mark) and await self._rewrite(link)
+            finally:
+                await self._connections.give_back(link)
+
+    async def _outlive_snapshots(self, link: L, mark: str) -> bool:
+        deadline = time.monotonic() + _SCRUB_PATIENCE
+        while (await link.run(_OLDER_SNAPSHOTS, {"mark": mark}))[0] != [(0,)]:
+            if time.monotonic() >= deadline:
+                return False
+            await self._connections.pause(0.02)
+        return True
+
+    async def _rewrite(self, link: L) -> bool:
+        await link.run(f"SET lock_timeout = '{_SCRUB_PATIENCE}s'".encode())
+        try:
+            await link.run(b"VACUUM FULL memory_entries")
+        except pg.LockNotAvailable:
+            return False
+        finally:
+            await link.run(b"RESET lock_timeout")
         return True
 
     @contextmanager

@@ -105,7 +105,7 @@ class Notifier(_Line):
             if self._untold:
                 self._untold = False
                 self._tell(connection)
-            if self._stopped.wait(_GAP):
+            if self._stopped.wait(_GAP) and not self._untold:
                 return
 
     def _tell(self, connection: "psycopg.Connection[TupleRow]") -> None:

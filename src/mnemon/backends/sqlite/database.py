@@ -71,7 +71,7 @@ class AsyncSqlite:
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="mnemon-reader")
         self._writer = _Writer(engine)
         self._turn: _Turn | None = None
-        self._reading = 0.0
+        self._reading_since: float | None = None
         self._waits_for_disk = settings.synchronous == "full" and engine.location.path is not None
 
     async def write(self, unit: Unit[T]) -> T:
@@ -91,9 +91,8 @@ class AsyncSqlite:
 
     async def read(self, unit: Unit[T], *, long: bool = False) -> T:
         if not long:
-            began = time.monotonic()
             result = self._engine.read(unit)
-            if self._has_read_long(began):
+            if self._has_read_long():
                 await asyncio.sleep(0)
             return result
         try:
@@ -103,19 +102,24 @@ class AsyncSqlite:
         return await reading
 
     async def fetch(self, query: Query, params: Params) -> list[Row]:
-        began = time.monotonic()
         rows = self._engine.fetch(query, params)
-        if self._has_read_long(began):
+        if self._has_read_long():
             await asyncio.sleep(0)
         return rows
 
-    def _has_read_long(self, began: float) -> bool:
-        """Whether reading, of which every piece is quick, has kept the loop for long enough in all."""
-        self._reading += time.monotonic() - began
-        if self._reading < _LONGEST_TURN:
-            return False
-        self._reading = 0.0
-        return True
+    def _has_read_long(self) -> bool:
+        """Whether reading piece after piece has kept the loop from a turn for long enough."""
+        now = time.monotonic()
+        if self._reading_since is None:
+            self._reading_since = now
+            asyncio.get_running_loop().call_soon(self._end_reading)
+        elif now - self._reading_since > _LONGEST_TURN:
+            self._end_reading()
+            return True
+        return False
+
+    def _end_reading(self) -> None:
+        self._reading_since = None
 
     async def scrub(self) -> bool:
         return await asyncio.to_thread(self._engine.empty_log)

@@ -1,0 +1,27 @@
+"""Other handles on an open memory: with other settings, or over a store that stands before its own."""
+
+from dataclasses import replace
+from typing import Any
+
+from mnemon.hybrid import HybridMemoryService, Parts
+from mnemon.ports import Store
+
+
+def parts_of(memory: HybridMemoryService) -> Parts:
+    """What the handle is put together from."""
+    return memory._parts  # pyright: ignore[reportPrivateUsage] - the suites stand behind the service's back
+
+
+def with_settings(memory: HybridMemoryService, **settings: Any) -> HybridMemoryService:
+    """A handle on the same store with some other settings; closing is left to `memory`."""
+    parts = parts_of(memory)
+    return HybridMemoryService(replace(parts, settings=replace(parts.settings, **settings), closing=_leave_open))
+
+
+def over(memory: HybridMemoryService, store: Store) -> HybridMemoryService:
+    """A handle like `memory` on another store; closing is left to `memory`."""
+    return HybridMemoryService(replace(parts_of(memory), store=store, closing=_leave_open))
+
+
+async def _leave_open() -> None:
+    return
