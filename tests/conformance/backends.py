@@ -1,0 +1,84 @@
+"""Every backend that the suites run over, each with an empty database."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+import mnemon
+import mnemon.sync
+from mnemon.assembly import open_blocking
+from mnemon.testing import Crowd, ManualClock, TaskCrowd, ThreadCrowd
+
+SQLITE = ["sqlite-file", "sqlite-memory", "sqlite-full", "sqlite-blocking"]
+POSTGRES = [pytest.param(name, marks=pytest.mark.servers) for name in ("postgres", "postgres-blocking")]
+BACKENDS = [*SQLITE, *POSTGRES]
+SETTINGS: dict[str, Any] = {"seal_interval": None, "postgres_schema": "conformance"}
+TABLES = (
+    "events", "archived_events", "tasks", "sessions", "state", "memory_entries", "journal", "consumers", "seals",
+)  # fmt: skip
+
+
+def url_of(name: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database for the backend of this name; open it with `SETTINGS`."""
+    if name.startswith("postgres"):
+        server = request.getfixturevalue("postgres_server")
+        empty_postgres(server)
+        return server
+    return "sqlite://" if name == "sqlite-memory" else f"sqlite:///{folder}/mnemon.db"
+
+
+def empty_postgres(server: str) -> None:
+    """Leave nothing of the tests before; to make the schema anew each time would take most of the time."""
+    with psycopg.connect(server, options="-c search_path=conformance -c lock_timeout=5s") as connection:
+        if connection.execute("SELECT to_regclass('journal')").fetchone() == (None,):
+            return
+        for table in TABLES:
+            connection.execute(f"DELETE FROM {table}")
+        for column in ("journal", "position"), ("memory_entries", "id"):
+            connection.execute("SELECT setval(pg_get_serial_sequence(%s, %s), 1, FALSE)", column)
+
+
+@asynccontextmanager
+async def opened(name: str, url: str, clock: mnemon.Clock) -> AsyncIterator[mnemon.HybridMemoryService]:
+    """The backend, open; sealing is left to the tests."""
+    if name.endswith("blocking"):
+        memory = open_blocking(url, clock, SETTINGS)
+    elif name == "sqlite-full":
+        memory = await mnemon.open(url, clock=clock, synchronous="full", **SETTINGS)
+    else:
+        memory = await mnemon.open(url, clock=clock, **SETTINGS)
+    try:
+        yield memory
+    finally:
+        await memory.close()
+
+
+class OverEveryBackend:
+    """Stands before a suite and runs it over everything we ship."""
+
+    @pytest.fixture(params=BACKENDS)
+    def backend(self, request: pytest.FixtureRequest) -> str:
+        return request.param
+
+    @pytest.fixture
+    def crowd(self, backend: str) -> Crowd:
+        return ThreadCrowd() if backend.endswith("blocking") else TaskCrowd()
+
+    @pytest_asyncio.fixture
+    async def memory(
+        self, backend: str, clock: ManualClock, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> AsyncIterator[mnemon.HybridMemoryService]:
+        async with opened(backend, url_of(backend, tmp_path, request), clock) as memory:
+            yield memory
+
+
+@pytest.fixture(params=["sqlite-file", "sqlite-memory", pytest.param("postgres", marks=pytest.mark.servers)])
+def blocking_memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[mnemon.sync.BlockingMemory]:
+    """One database of each kind, for tests without an event loop; import it to use it."""
+    with mnemon.sync.open(url_of(request.param, tmp_path, request), **SETTINGS) as memory:
+        yield memory

@@ -1,0 +1,173 @@
+"""A purge erases: no byte of what was said is left in the database's files."""
+
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import mnemon
+from mnemon import sync
+from tests.robustness.behind import PostgresDatabase
+
+SECRETS = 25
+SIZES = (1, 8, 30, 90, 140, 1000)  # times the marker: from a few bytes to several pages
+
+# Another process has to look: closing the file in this one would release SQLite's locks on it.
+SEARCH = """
+import pathlib, sys
+marker = sys.argv[1].encode()
+for path in pathlib.Path(sys.argv[2]).rglob("*"):
+    if path.is_file() and marker in path.read_bytes():
+        print(path.name)
+"""
+
+
+def files_with(marker: str, folder: Path) -> list[str]:
+    """The names of the files below a folder that hold the marker."""
+    command = [sys.executable, "-c", SEARCH, marker, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def secret(number: int, chance: random.Random) -> dict[str, str]:
+    """A value in which every few bytes would give it away."""
+    return {"text": f"SECRET-{number:03} " * chance.choice(SIZES)}
+
+
+def keep_secrets(memory: sync.BlockingMemory, chance: random.Random) -> None:
+    """Memories in all the states that they can be in."""
+    for number in range(SECRETS):
+        place = ("user:alice", f"secret-{number}")
+        memory.memories.add_memory(*place, secret(number, chance))
+        if number % 2:
+            memory.memories.update_memory(*place, secret(number, chance))
+        if number % 3 == 0:
+            memory.memories.delete_memory(*place)
+        if number % 6 == 0:
+            memory.memories.restore_memory(*place)
+
+
+def live_around(memory: sync.BlockingMemory, chance: random.Random, times: int) -> None:
+    """A life of other memories between the secrets: added, changed and purged, so that rows move."""
+    for _ in range(times):
+        place = (f"user:{chance.choice(['alice', 'bob'])}", f"k{chance.randrange(60)}")
+        value = "x" * chance.choice((5, 100, 900, 3000, 9000))
+        current = memory.memories.get_memory(*place)
+        if current is None:
+            memory.memories.add_memory(*place, value)
+        elif chance.random() < 0.6:
+            memory.memories.update_memory(*place, value)
+        else:
+            memory.memories.purge_memory(*place)
+
+
+def purge_secrets(memory: sync.BlockingMemory) -> list[mnemon.PurgeReceipt]:
+    return [memory.memories.purge_memory("user:alice", f"secret-{number}", "officer") for number in range(SECRETS)]
+
+
+def check_gone(memory: sync.BlockingMemory, receipts: list[mnemon.PurgeReceipt]) -> None:
+    """Nothing that the library can be asked knows more than that there was something."""
+    for receipt in receipts:
+        assert memory.memories.get_memory(receipt.namespace, receipt.key) is None
+        assert memory.memories.get_memory_history(receipt.namespace, receipt.key) == []
+    assert all("SECRET" not in repr(found) for found in memory.memories.search_memories(limit=1000))
+    changes = list(memory.changes())
+    assert all("SECRET" not in repr(change) for change in changes)
+    purges = {change.position: change for change in changes if change.operation == "purge"}
+    assert [purges[receipt.position].actor for receipt in receipts] == ["officer"] * SECRETS
+    assert all(receipt.scrubbed for receipt in receipts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_purge_leaves_no_byte_in_the_files_of_sqlite(sqlite_url: str, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    with sync.open(sqlite_url) as memory, sync.open(sqlite_url) as reader:
+        # given secrets in the midst of other memories
+        live_around(memory, chance, 100)
+        keep_secrets(memory, chance)
+        live_around(memory, chance, 300)
+        reader.memories.search_memories()
+        assert files_with("SECRET", tmp_path) != []
+        # when they are purged
+        receipts = purge_secrets(memory)
+        # then they are gone from the file and from everything beside it
+        assert files_with("SECRET", tmp_path) == []
+        check_gone(memory, receipts)
+        assert memory.verify().intact
+
+
+def data_directory(url: str) -> Path:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        return Path(row[0])
+
+
+def test_a_purge_leaves_no_byte_in_the_tables_of_postgres(postgres_url: str, postgres_schema: str) -> None:
+    chance = random.Random(0)
+    database = PostgresDatabase(postgres_url, postgres_schema)
+    tables = data_directory(postgres_url) / "base"
+    with sync.open(postgres_url) as memory:
+        # given secrets in the midst of other memories, some large enough to be stored apart, written to disk
+        live_around(memory, chance, 40)
+        keep_secrets(memory, chance)
+        memory.memories.add_memory("user:alice", "large", {"text": "SECRET" + random.Random(1).randbytes(9000).hex()})
+        database.query("CHECKPOINT")
+        assert files_with("SECRET", tables) != []
+        # when they are purged
+        memory.memories.purge_memory("user:alice", "large")
+        receipts = purge_secrets(memory)
+        # then they are gone from the tables' files
+        database.query("CHECKPOINT")
+        assert files_with("SECRET", tables) == []
+        check_gone(memory, receipts)
+
+
+def purge_while_read(
+    memory: sync.BlockingMemory, begin_reading: Callable[[], Any], end_reading: Callable[[], Any]
+) -> None:
+    """A receipt does not claim more than is true."""
+    for name in ("first", "second"):
+        memory.memories.add_memory("user:alice", name, "SECRET")
+    # given somebody who still reads what was before the purge
+    begin_reading()
+    assert not memory.memories.purge_memory("user:alice", "first").scrubbed
+    assert memory.memories.get_memory("user:alice", "first") is None
+    # when they have ended, then the next purge takes what is left of this one too
+    end_reading()
+    assert memory.memories.purge_memory("user:alice", "second").scrubbed
+
+
+def test_a_reader_of_sqlite_delays_the_scrubbing(sqlite_url: str, tmp_path: Path) -> None:
+    with sync.open(sqlite_url, busy_timeout=0.2) as memory:
+        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+        with closing(reader):
+            reader.execute("BEGIN")
+            purge_while_read(
+                memory,
+                lambda: reader.execute("SELECT COUNT(*) FROM memory_entries").fetchone(),
+                lambda: reader.execute("COMMIT"),
+            )
+        assert files_with("SECRET", tmp_path) == []
+
+
+@pytest.mark.parametrize("table", ["memory_entries", "sessions"])
+def test_a_reader_of_postgres_delays_the_scrubbing(
+    postgres_url: str, postgres_schema: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemon.backends.postgres.database._SCRUB_PATIENCE", 0.2)
+    with sync.open(postgres_url) as memory, psycopg.connect(postgres_url, autocommit=True) as reader:
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        purge_while_read(
+            memory,
+            lambda: reader.execute(f"SELECT COUNT(*) FROM {postgres_schema}.{table}").fetchone(),
+            lambda: reader.execute("COMMIT"),
+        )
+        PostgresDatabase(postgres_url, postgres_schema).query("CHECKPOINT")
+    assert files_with("SECRET", data_directory(postgres_url) / "base") == []
