@@ -144,6 +144,7 @@ class Journal:
         position = _check_position(after)
         while True:
             ticket = self._store.ticket()
+            reached = await self.position() if follow else 0
             batch = await self.read(position, conditions=conditions)
             for found in batch:
                 position = found.position
@@ -151,6 +152,7 @@ class Journal:
             if len(batch) < _BATCH:
                 if not follow:
                     return
+                position = max(position, reached)  # what nobody asked for need not be looked at again
                 await self._store.wait(ticket, _PATIENCE)
 
     async def audit(

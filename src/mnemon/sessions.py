@@ -272,9 +272,10 @@ class SessionService:
 
     async def list_active_sessions(self, user_id: str | None = None, *, limit: int = 100) -> list[Session]:
         """The active sessions, the most recently used first; without state and events."""
-        conditions = [*equal(user_id=user_id), *self._access.sessions("read")]
-        params = {"limit": check_limit(limit), **params_of(conditions)}
-        rows = await self._store.fetch(_SQL["list_active"].where(conditions), params)
+        conditions = self._access.sessions("read")
+        params = {"limit": check_limit(limit), "user_id": user_id, **params_of(conditions)}
+        query = _SQL["list_active" if user_id is None else "list_active_of_user"]
+        rows = await self._store.fetch(query.where(conditions), params)
         return [_session(SessionRow(*row)) for row in rows]
 
     async def list_sessions(

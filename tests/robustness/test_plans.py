@@ -36,8 +36,7 @@ WALKS = (
     r"operation = :operation|entity = :entity",  # of few values, each of which is frequent
     r"\(session_id = :session_id\)",
     r"namespace = :open0",  # what a principal may see of the journal
-    r"^list_active:.*user_id",
-    r"^list_sessions:.*\(app_name = :app_name\)\s*ORDER",
+    r"^list_(active|sessions):.*user_owner0",  # what a principal may see of all sessions
     r"^search_recent:.*namespace = :within0",
 )
 

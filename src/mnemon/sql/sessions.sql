@@ -34,6 +34,15 @@ WHERE status = 'active'{where}
 ORDER BY last_update_time DESC
 LIMIT :limit;
 
+-- name: list_active_of_user
+-- A user has few sessions beside all that are active: `coalesce` keeps the planner from the index on the status.
+SELECT id, app_name, user_id, project_id, status, metadata, version, event_count, archived_count,
+       created_at, last_update_time, terminated_at, archived_at
+FROM sessions
+WHERE user_id = :user_id AND coalesce(status, '') = 'active'{where}
+ORDER BY last_update_time DESC
+LIMIT :limit;
+
 -- name: list_sessions
 -- Newest first; the conditions name the index, the cursor is (created_at, id).
 SELECT id, app_name, user_id, project_id, status, metadata, version, event_count, archived_count,

@@ -308,8 +308,8 @@ class EventLogSuite(Suite):
     async def test_a_window_that_has_no_meaning_is_refused(self, memory: HybridMemoryService) -> None:
         await open_session(memory)
         strange: list[dict[str, Any]] = [
-            {"last": 1, "after": 1}, {"last": 1, "limit": 1}, {"last": -1}, {"after": -1}, {"last": True}, {"after": "1"}, {"last": 1.5},
-            {"limit": 0}, {"limit": 10_001}, {"limit": True}, {"limit": "1"},
+            {"last": 1, "after": 1}, {"last": 1, "limit": 1}, {"last": -1}, {"after": -1}, {"last": True},
+            {"after": "1"}, {"last": 1.5}, {"limit": 0}, {"limit": 10_001}, {"limit": True}, {"limit": "1"},
         ]  # fmt: skip
 
         for window in strange:

@@ -24,6 +24,7 @@ CREATE INDEX idx_sessions_status_updated ON sessions (status, last_update_time);
 CREATE INDEX idx_sessions_user_created ON sessions (user_id, created_at, id);
 CREATE INDEX idx_sessions_project_id ON sessions (project_id, created_at, id) WHERE project_id IS NOT NULL;
 CREATE INDEX idx_sessions_app_user ON sessions (app_name, user_id, created_at, id);
+CREATE INDEX idx_sessions_app_created ON sessions (app_name, created_at, id);
 CREATE INDEX idx_sessions_created ON sessions (created_at, id);
 
 -- An event that was given no id is known by its session and sequence alone: one index less to write.
