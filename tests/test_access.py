@@ -646,35 +646,35 @@ async def test_names_that_begin_alike_are_not_the_same(memory: HybridMemoryServi
 
 
 async def test_several_grants_add_up(memory: HybridMemoryService, store: Store) -> None:
-    helper = memory.as_principal(
+    deputy = memory.as_principal(
         Principal(
-            "helper",
+            "deputy",
             {"user:alice": "read", "user:bob:notes": "read", "session:bob-spare": "write", "app:helpdesk": "write"},
         )
     )
 
-    assert {s.id for s in await helper.sessions.list_sessions()} == {"alice-session", "alice-spare", "bob-spare"}
-    found = {m.namespace for m in await helper.memories.search_memories()}
+    assert {s.id for s in await deputy.sessions.list_sessions()} == {"alice-session", "alice-spare", "bob-spare"}
+    found = {m.namespace for m in await deputy.memories.search_memories()}
     assert found == {"app:helpdesk", "user:alice:notes", "user:bob:notes"}
-    assert {m.namespace for m in await helper.memories.search_memories("user")} == {
+    assert {m.namespace for m in await deputy.memories.search_memories("user")} == {
         "user:alice:notes",
         "user:bob:notes",
     }
-    assert {m.namespace for m in await helper.memories.search_memories("user:bob")} == {"user:bob:notes"}
-    page = await helper.memories.search_memories(limit=2)
+    assert {m.namespace for m in await deputy.memories.search_memories("user:bob")} == {"user:bob:notes"}
+    page = await deputy.memories.search_memories(limit=2)
     pages = list(page)
     while page.next_cursor:
-        page = await helper.memories.search_memories(limit=2, cursor=page.next_cursor)
+        page = await deputy.memories.search_memories(limit=2, cursor=page.next_cursor)
         pages += page
-    assert pages == list(await helper.memories.search_memories())
-    assert await helper.state.get("app:k", session_id="alice-session") == "the app's"
-    assert await helper.sessions.append_event("bob-spare", {"n": 1}, {"app:k": "new", "k": 1})
+    assert pages == list(await deputy.memories.search_memories())
+    assert await deputy.state.get("app:k", session_id="alice-session") == "the app's"
+    assert await deputy.sessions.append_event("bob-spare", {"n": 1}, {"app:k": "new", "k": 1})
     for refused in (
-        helper.sessions.append_event("alice-session", {"n": 1}),
-        helper.sessions.append_event("bob-spare", {"n": 1}, {"user:k": 1}),
-        helper.sessions.get_state("bob-spare", "user:k"),
-        helper.memories.update_memory("user:bob:notes", "bob-key", 1),
-        helper.memories.add_memory("session:bob-session", "x", 1),
+        deputy.sessions.append_event("alice-session", {"n": 1}),
+        deputy.sessions.append_event("bob-spare", {"n": 1}, {"user:k": 1}),
+        deputy.sessions.get_state("bob-spare", "user:k"),
+        deputy.memories.update_memory("user:bob:notes", "bob-key", 1),
+        deputy.memories.add_memory("session:bob-session", "x", 1),
     ):
         with pytest.raises((AccessDenied, NotFound)):
             await refused
@@ -792,3 +792,22 @@ async def test_a_follower_is_told_only_of_what_it_may_see(memory: HybridMemorySe
 
     entry = await first(alice.state.watch("user:", after=start, session_id="alice-session"))
     assert entry.value == "news"
+
+
+async def test_a_change_of_shared_state_does_not_say_in_whose_session(memory: HybridMemoryService) -> None:
+    # given a session of bob's that changes the app's state
+    after = await memory.position()
+    await memory.sessions.append_event("bob-session", {"n": 1}, {"app:k": 2}, actor="bob")
+
+    # when somebody reads the journal who may read the app's state, and nothing of bob's
+    reader = memory.as_principal(Principal("eve", {"app:helpdesk": "read"}))
+    seen = [change async for change in reader.changes(after)]
+    audited = list(await reader.audit(namespace="app:helpdesk", limit=1))
+
+    # then the change is there, and bob is not
+    assert seen == audited
+    [change] = seen
+    assert (change.entity_id, change.payload) == ("app:helpdesk", {"keys": ["app:k"]})
+    assert (change.actor, change.session_id, change.user_id) == (None, None, None)
+    [whole] = await memory.audit(namespace="app:helpdesk", limit=1)
+    assert (whole.actor, whole.session_id) == ("bob", "bob-session")

@@ -167,3 +167,14 @@ def test_a_secret_is_not_repeated_in_a_complaint() -> None:
 def test_a_bad_setting_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="pool_size"):
         sync.open("sqlite://", pool_size=0)
+
+
+def test_a_variable_that_is_not_a_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMON_BUSY_TIMEOUTS", "3")
+    with pytest.raises(mnemon.InvalidSettings, match="MNEMON_BUSY_TIMEOUTS in the environment is not a setting"):
+        load_settings(None, {})
+
+
+def test_settings_keep_their_secrets_out_of_logs() -> None:
+    shown = repr(mnemon.Settings(url="postgresql://agent:secret@db/agents", seal_key="secret"))
+    assert "secret" not in shown

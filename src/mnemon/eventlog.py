@@ -41,10 +41,8 @@ class Encoded(NamedTuple):
     """An event that was checked and is ready to be written; `id` is None if it was given none."""
 
     id: str | None
-    event: Mapping[str, Any]
     body: str
     delta: Sequence[tuple[str, str]] = ()
-    kept: dict[str, Any] | None = None
     kept_delta: str | None = None
 
 
@@ -57,11 +55,11 @@ def encode_event(draft: EventDraft, settings: Settings) -> Encoded:
     if name is not None and _OURS.search(check_key("event_id", name, _LONGEST_ID)):
         raise InvalidIdentifier(f"event_id {name!r} ends in '#' and a number; such ids are made by Mnemon itself")
     if not given:
-        return Encoded(name, event, body)
+        return Encoded(name, body)
     delta = encode_delta(given, settings)
     # What is temporary must not outlive the session, so the log does not keep it.
     kept = {key: given[key] for key, _ in delta if not key.startswith("temp:")}
-    return Encoded(name, event, body, delta, kept, orjson.dumps(kept).decode())
+    return Encoded(name, body, delta, orjson.dumps(kept).decode())
 
 
 async def find_known(tx: Transaction, session_id: str, drafts: Iterable[Encoded]) -> dict[str, Event]:
@@ -85,7 +83,8 @@ def write_up(
     """The event, its row, and its journal entry with the keys of the session's own state in its delta."""
     event_id = draft.id or _own_id(session_id, sequence)
     now, actor, _, _, task_id = origin
-    event = _build(session_id, sequence, event_id, dict(draft.event), draft.kept, actor, task_id, moment(now))
+    delta = None if draft.kept_delta is None else decode(draft.kept_delta)
+    event = _build(session_id, sequence, event_id, decode(draft.body), delta, actor, task_id, moment(now))
     row = {
         "session_id": session_id, "sequence": sequence, "id": draft.id, "body": draft.body,
         "state_delta": draft.kept_delta, "actor": actor, "task_id": task_id, "now": now,

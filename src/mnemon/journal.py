@@ -5,6 +5,7 @@ An entry says what changed and never the content, so that an erasure leaves noth
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -135,7 +136,7 @@ class Journal:
         horizon = await self._horizon()  # before the rows, and apart from them: see Dialect.horizon
         wanted = [*conditions, *self._access.journal()]
         params = {**params_of(wanted), "after": after, "horizon": horizon, "limit": limit}
-        return [change(row) for row in await self._store.fetch(_SQL["read"].where(wanted), params)]
+        return self._shown(await self._store.fetch(_SQL["read"].where(wanted), params))
 
     async def changes(
         self, after: int | None = None, follow: bool = False, conditions: Sequence[Fragment] = ()
@@ -172,7 +173,7 @@ class Journal:
             (before,) = decode_cursor(cursor, "audit", (_LATEST,))
             params = {**params_of(wanted), "before": before, "limit": limit}
             rows = await self._store.fetch(_SQL["read_backwards"].where(wanted), params)
-        found = tuple(change(row) for row in rows)
+        found = tuple(self._shown(rows))
         if len(found) < limit:
             return Page(found)
         place = (micros(found[-1].at), found[-1].position) if since or until else (found[-1].position,)
@@ -191,6 +192,16 @@ class Journal:
             "limit": limit,
         }
         return await self._store.fetch(_SQL["read_period"].where(wanted), params)
+
+    def _shown(self, rows: Sequence[Row]) -> list[Change]:
+        """The changes; of what is shared, a principal learns what changed but not in whose session."""
+        changes = [change(row) for row in rows]
+        if self._access.principal is None:
+            return changes
+        return [
+            replace(told, session_id=None, actor=None) if told.session_id and told.user_id is None else told
+            for told in changes
+        ]
 
     async def _horizon(self) -> int:
         return (await self._store.fetch(self._store.dialect.horizon, {}))[0][0]

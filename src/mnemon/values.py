@@ -20,7 +20,10 @@ def decode_all(texts: Iterable[str]) -> list[Any]:
 
 
 def encode(what: str, value: object, limit: int) -> str:
-    """`value` as JSON text, if JSON can carry it unchanged and it is within `limit` bytes."""
+    """`value` as JSON text, if JSON can carry it and it is within `limit` bytes.
+
+    What comes back is what JSON knows: a tuple is a list then, a UUID its text, an enum's member its value.
+    """
     try:
         encoded = orjson.dumps(value, option=_OPTIONS)
     except (TypeError, ValueError, RecursionError) as error:

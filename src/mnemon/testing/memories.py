@@ -26,7 +26,7 @@ from mnemon.testing.crowds import Crowd
 from mnemon.testing.faults import with_faults
 from mnemon.testing.handles import with_settings
 from mnemon.testing.memory_search import MemorySearchSuite
-from mnemon.testing.suite import journal_after, last_position, peek, plant, refused
+from mnemon.testing.suite import journal_after, last_position, long_name, peek, plant, refused
 
 ALICE = "user:alice:profile"
 
@@ -155,6 +155,23 @@ class MemorySuite(MemorySearchSuite):
                 there: dict[str, Any] = {**given, "key": "there"}
                 async with refused(store, error, message):
                     await small.update_memory(**there)
+
+    async def test_names_may_be_as_long_as_the_limits(self, memory: HybridMemoryService) -> None:
+        namespace = ":".join(["user", *(long_name(253, str(number)) for number in range(4))])
+        key, name, thread = long_name(512, "key"), long_name(256, "name"), long_name(1024, "thread")
+        assert len(namespace) == 1020
+
+        await memory.memories.add_memory(
+            namespace, key, 1, created_by=name, task_id=name,
+            provenance=Provenance(name, name, name), placement=Placement(thread, 1),
+        )  # fmt: skip
+        await memory.memories.update_memory(namespace, key, 2, name, name)
+
+        [found] = await memory.memories.search_memories(namespace, created_by=name)
+        assert (found.key, found.value) == (key, 2)
+        assert await memory.memories.get_thread(thread) == [found]
+        assert [n.namespace for n in await memory.memories.list_namespaces()] == [namespace]
+        assert len(await memory.audit(namespace=namespace, actor=name, task_id=name, entity_id=key)) == 2
 
     async def test_nothing_is_none_and_an_unknown_version_too(self, memory: HybridMemoryService) -> None:
         await memory.memories.add_memory(ALICE, "city", "Oslo")
@@ -409,6 +426,8 @@ class MemorySuite(MemorySearchSuite):
 
         assert [m and m.value for m in found] == [None, "Oslo", "Oslo", "Paris", "Paris", "Oslo", "Oslo"]
         assert (await current(memory)).value == "Paris"
+        await memory.memories.update_memory(ALICE, "city", "Rome")
+        assert (await current(memory)).placement == Placement(valid_from=clock.moment)
 
     # -- erasing
 

@@ -61,11 +61,12 @@ class MemorySearchSuite(Suite):
         await memory.memories.delete_memory("user:a", "gone")
 
         for order in ("namespace", "recent"):
-            found = await memory.memories.search_memories("user:a", order=order)
-            assert {(m.key, m.value, m.version) for m in found} == {
-                ("kept", "user:a/kept", 1),
-                ("changed", "new", 2),
-            }
+            for prefix in ("user:a", "user"):  # at the prefix itself, and below it
+                found = await memory.memories.search_memories(prefix, order=order)
+                assert {(m.key, m.value, m.version) for m in found} == {
+                    ("kept", "user:a/kept", 1),
+                    ("changed", "new", 2),
+                }
 
     async def test_memories_are_found_by_kind_creator_and_time(
         self, memory: HybridMemoryService, clock: ManualClock

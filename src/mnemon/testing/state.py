@@ -13,7 +13,7 @@ from mnemon.testing.clock import ManualClock
 from mnemon.testing.crowds import Crowd
 from mnemon.testing.faults import with_faults
 from mnemon.testing.handles import with_settings
-from mnemon.testing.suite import Suite, journal_after, last_position, peek, plant, refused, unchanged
+from mnemon.testing.suite import Suite, journal_after, last_position, long_name, peek, plant, refused, unchanged
 
 S1: Owner = {"session_id": "s1"}
 SCOPES = {
@@ -189,6 +189,20 @@ class StateSuite(Suite):
         not_a_mapping: Any = [("a", 1)]
         async with refused(store, InvalidValue, "mapping"):
             await small.merge(not_a_mapping, **S1)
+
+    async def test_names_may_be_as_long_as_the_limits(self, memory: HybridMemoryService) -> None:
+        session, app, user, project = (long_name(256, what) for what in ("session", "app", "user", "project"))
+        await memory.sessions.create_session(session, app, user, project)
+        keys = [f"{scope}:{long_name(500, scope)}" for scope in ("temp", "session", "user", "app", "project")]
+
+        event = await memory.sessions.append_event(
+            session, {}, dict.fromkeys(keys, 1), event_id=long_name(256, "event"), actor=user, task_id=project
+        )
+
+        found = await memory.sessions.get_session(session)
+        assert found is not None
+        assert (found.events, found.state) == ([event], dict.fromkeys(keys, 1))
+        assert len(await memory.audit(session_id=session, actor=user, task_id=project)) == 4
 
     async def test_a_session_s_own_state_is_a_change_of_the_session(
         self, memory: HybridMemoryService, store: Store, clock: ManualClock

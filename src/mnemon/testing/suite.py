@@ -1,5 +1,6 @@
 """What every conformance suite stands on."""
 
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -57,6 +58,12 @@ class Suite:
     def store(self, memory: HybridMemoryService) -> Store:
         """The store below `memory`."""
         return parts_of(memory).store
+
+
+def long_name(length: int, seed: str = "") -> str:
+    """A name that no index can compress."""
+    digests = (hashlib.sha256(f"{seed}{number}".encode()).hexdigest() for number in range(length // 64 + 1))
+    return "".join(digests)[:length]
 
 
 async def peek(store: Store, sql: str, **params: Any) -> list[Row]:

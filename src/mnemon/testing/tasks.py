@@ -82,6 +82,9 @@ class TaskSuite(Suite):
             await memory.tasks.create("job", input={1, 2})
         async with refused(store, InvalidValue, "the task's result"):
             await memory.tasks.update("t1", "completed", result=b"")
+        for bad in ("nul\0", "\ud800", strange):
+            async with refused(store, InvalidValue, "the task's error"):
+                await memory.tasks.update("t1", "failed", error=bad)
 
     async def test_reading_shows_what_stands_in_the_database(
         self, memory: HybridMemoryService, store: Store, clock: ManualClock
@@ -116,8 +119,8 @@ class TaskSuite(Suite):
         await memory.tasks.create("job", task_id="t1", session_id="s1")
 
         await memory.tasks.update("t1", "running", actor="bot")
-        failed = await memory.tasks.update("t1", "failed", error="too slow", expected_version=2)
-        assert (failed.error, failed.result) == ("too slow", None)
+        failed = await memory.tasks.update("t1", "failed", error="too\nslow", expected_version=2)
+        assert (failed.error, failed.result) == ("too\nslow", None)
         await memory.tasks.update("t1", "pending")
         done = await memory.tasks.update("t1", "completed", result={"rows": [1, 2]})
 
