@@ -47,15 +47,18 @@ def _read(row: Row, value: Any, about: dict[str, Any]) -> Memory:
         session_id, event_id, author, trust, importance,
         thread, position, occurred_at, valid_from, valid_to,
     ) = row  # fmt: skip
+    created = moment(created_at)  # the three are the same until a memory is changed
+    updated = created if updated_at == created_at else moment(updated_at)
+    holds = updated if valid_from == updated_at else moment(valid_from)
     return _memory(
         identifier, namespace, key, value, _TYPES[memory_type], version, bool(is_deleted), bool(is_current), about,
-        created_by, updated_by, task_id, moment(created_at), moment(updated_at),
+        created_by, updated_by, task_id, created, updated,
         _provenance(session_id, event_id, author, trust, importance),
         _placement(
             thread,
             position,
             None if occurred_at is None else moment(occurred_at),
-            moment(valid_from),
+            holds,
             None if valid_to is None else moment(valid_to),
         ),
     )  # fmt: skip
