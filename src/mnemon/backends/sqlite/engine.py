@@ -90,9 +90,13 @@ class Engine:
 
     @contextmanager
     def connection(self) -> Generator[sqlite3.Connection]:
-        """The write connection, for set-up; nobody else of this process has it meanwhile."""
+        """The write connection, for set-up: it waits for others, and nobody of this process has it meanwhile."""
         with self._lock:
-            yield self._writer
+            self._writer.execute(f"PRAGMA busy_timeout = {round(self._settings.busy_timeout * 1000)}")
+            try:
+                yield self._writer
+            finally:
+                self._writer.execute("PRAGMA busy_timeout = 0")
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
