@@ -68,10 +68,6 @@ class Outcome:
     error: Exception | None = None
 
 
-class _Spoiled(Exception):
-    """A unit failed when it had written already, so the whole transaction has to go."""
-
-
 class Engine:
     """One database file, or one database in memory, as this process sees it."""
 
@@ -151,30 +147,14 @@ class Engine:
             return self._commit_group(units, self._begin_patiently) or []
 
     def _commit_group(self, units: Sequence[Unit[Any]], begin: Callable[[], bool]) -> list[Outcome] | None:
-        """One that fails takes nothing with it.
-
-        A savepoint for each would cost a copy of every page that it changes, and hardly ever does one
-        fail once it has begun to write; when one does, all are run again, each in its savepoint.
-        """
+        """One that fails takes nothing with it: each has a savepoint of its own."""
         try:
             self._check_open()
-            for run in (self._run_bare, self._run_saved):
-                if not begin():
-                    return None
-                with suppress(_Spoiled):
-                    return self._commit_after(lambda run=run: [run(unit) for unit in units], len(units))
+            if not begin():
+                return None
+            return self._commit_after(lambda: [self._run_saved(unit) for unit in units], len(units))
         except Exception as error:  # noqa: BLE001 - raised again for each caller
             return [Outcome(error=error) for _ in units]
-        raise AssertionError("a savepoint cannot be spoiled")
-
-    def _run_bare(self, unit: Unit[Any]) -> Outcome:
-        before = self._writer.total_changes
-        try:
-            return Outcome(complete(unit(self._transaction)))
-        except Exception as error:
-            if self._writer.total_changes != before or isinstance(error, sqlite3.Error | Raced):
-                raise _Spoiled from error
-            return Outcome(error=error)
 
     def _run_saved(self, unit: Unit[Any]) -> Outcome:
         for _ in range(_TRIES):
