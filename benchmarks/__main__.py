@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import feed, measuring, memories, postgres, profiling, report, sessions, startup
+from benchmarks import feed, measuring, memories, postgres, profiling, recall, report, sessions, startup
 from benchmarks.measuring import Result
 from benchmarks.options import Options
 from benchmarks.progress import Bar
 
-SUITES = {"sessions": sessions, "memories": memories, "feed": feed, "startup": startup, "postgres": postgres}
+SUITES = {
+    "sessions": sessions, "memories": memories, "recall": recall, "feed": feed, "startup": startup,
+    "postgres": postgres,
+}  # fmt: skip
 MEMORY_FOLDER = Path("/dev/shm")
 ENOUGH_SPACE = 3 * 2**30
 DESCRIPTION = """\
@@ -26,9 +29,15 @@ SUITES_HELP = """\
 suites (all of them, if none is named):
   sessions   append to logs of three lengths, many at once, read the last events and whole sessions
   memories   add, get, update and search in a small store and in a large one
+  recall     recall and remember with the static embedder, beside the sum of their parts
   feed       from an append to a follower, in this process and in another
   startup    import the package, open a file
   postgres   the same on PostgreSQL, which is started for it, beside psycopg with the same statements
+
+programs of their own (each has --help):
+  python -m benchmarks.vectors   the nearest vectors, by every driver, beside numpy; text search
+  python -m benchmarks.reembed   change the embedder under a writer and a reader
+  python -m benchmarks.locomo    how much of what a question needs is recalled
 
   profile    where the time of one operation goes: python -m benchmarks profile append
 """

@@ -47,7 +47,9 @@ class Field:
         self.blocking = stack.enter_context(mnemon.sync.open(self._copy("blocking")))
         self._tape = Tape()
         with self._tape.on():
-            self._recorded = stack.enter_context(mnemon.sync.open(self._copy("recorded"), seal_interval=None))
+            self._recorded = stack.enter_context(
+                mnemon.sync.open(self._copy("recorded"), seal_interval=None, background=False)
+            )
         self.play = replay(self._driver())
 
     def contest(self, operation: Operation) -> Contest:
@@ -65,7 +67,7 @@ class Field:
         """An asynchronous memory on one more copy, and the tape that it writes."""
         tape = Tape()
         with tape.on():
-            memory = self._open_async("recorded-async", seal_interval=None)
+            memory = self._open_async("recorded-async", seal_interval=None, background=False)
         tape.take()
         return memory, tape
 

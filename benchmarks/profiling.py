@@ -57,7 +57,7 @@ def _by_function(operation: Operation, path: Path) -> str:
 def _recorded(operation: Operation, path: Path) -> list[list[Statement]]:
     """What each call runs."""
     tape, calls = Tape(), list[list[Statement]]()
-    with tape.on(), mnemon.sync.open(url_of(path), seal_interval=None) as memory:
+    with tape.on(), mnemon.sync.open(url_of(path), seal_interval=None, background=False) as memory:
         tape.take()
         for number in range(_ROUNDS):
             for arguments in operation.inputs(number):

@@ -41,6 +41,11 @@ class Bar:
         if time.monotonic() - self._drawn > _PAUSE:
             self._draw(what)
 
+    def reach(self, done: int, total: int, what: str) -> None:
+        """For work that says itself how far it is."""
+        self._done, self._total = done - 1, total
+        self.tick(what)
+
     def _draw(self, what: str) -> None:
         self._drawn = time.monotonic()
         if not self._shown:

@@ -46,10 +46,10 @@ def write_json(path: Path, facts: dict[str, Any], results: Sequence[Result]) -> 
 
 def show(results: Sequence[Result], out: TextIO = sys.stdout) -> None:
     """The main table, what its columns mean, and the details."""
-    print(_table(_HEADS, [_row(result) for result in results]), _LEGEND, sep="\n\n", file=out)
+    print(table(_HEADS, [_row(result) for result in results]), _LEGEND, sep="\n\n", file=out)
     for floor in dict.fromkeys(result.floor for result in results):
         print(f"  {floor}: {', '.join(r.id for r in results if r.floor == floor)}", file=out)
-    print("", _table(_DETAILS, [row for result in results for row in _detail(result)]), sep="\n", file=out)
+    print("", table(_DETAILS, [row for result in results for row in _detail(result)]), sep="\n", file=out)
 
 
 def _row(result: Result) -> list[str]:
@@ -98,7 +98,7 @@ def _rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2f}"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[n]) for row in (heads, *rows)) for n in range(len(heads))]
     lines = [heads, ["─" * width for width in widths], *rows]
     return "\n".join(

@@ -22,6 +22,7 @@ async def main() -> None:
         task_id = await do_a_task(memory, chat)
         place = await remember(memory, run, chat, task_id)
         await search(memory, run)
+        await recall(memory, run, chat)
         await keep_apart(memory, chat, place)
         await look_back(memory, began, place)
 
@@ -111,6 +112,23 @@ async def search(memory: HybridMemoryService, run: int) -> None:
     good_soups = {"stars": {"gte": 4}, "tags": {"contains": "soup"}}
     found = await memory.memories.search_memories(f"user:alice:run-{run}", "episodic", where=good_soups)
     print(f"  soups with four stars or more: {', '.join(dish.key for dish in found)}")
+
+
+async def recall(memory: HybridMemoryService, run: int, session_id: str) -> None:
+    """What was remembered or said is found by what it means, and packed for a prompt."""
+    chapter("Recall")
+    notes = f"user:alice:run-{run}:notes"
+    await memory.remember_many(
+        ["Alice cannot eat peanuts", "The flat has two rooms and a view of the fjord", "Her dog is called Pixel"],
+        namespace=notes,
+    )
+    for question in ("what food should I avoid serving?", "what is the name of her pet?"):
+        [hit] = await memory.recall(question, namespaces=[notes], k=1)
+        print(f"  {question} {hit.memory.value}")
+    await memory.settled()  # what was said in sessions is indexed in the background
+    context = await memory.context("what is her dog called?", session_id=session_id, budget=300)
+    print(f"  a prompt could begin with this, {context.tokens} tokens:")
+    print("\n".join(f"    {line}" for line in context.text.splitlines()))
 
 
 async def keep_apart(memory: HybridMemoryService, session_id: str, place: str) -> None:

@@ -17,11 +17,14 @@ hypothesis.settings.register_profile("mnemon", deadline=None)
 hypothesis.settings.load_profile("mnemon")
 
 
+SERVERS = {"chroma_server", "postgres_server", "qdrant_server", "weaviate_server"}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for a server by a fixture, so that `-m servers` finds it."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
+        if not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.servers)
 
 
@@ -37,6 +40,27 @@ def postgres_server() -> Iterator[str]:
     """The URL of a real PostgreSQL that lives as long as the test session."""
     with servers.postgres() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def qdrant_server() -> Iterator[servers.Server]:
+    """A real Qdrant that lives as long as the test session."""
+    with servers.qdrant() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def weaviate_server() -> Iterator[servers.Server]:
+    """A real Weaviate that lives as long as the test session."""
+    with servers.weaviate() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def chroma_server() -> Iterator[servers.Server]:
+    """A real Chroma that lives as long as the test session."""
+    with servers.chroma() as server:
+        yield server
 
 
 @pytest.fixture

@@ -17,9 +17,11 @@ from mnemon import (
     AccessDenied,
     EventDraft,
     HybridMemoryService,
+    IndexService,
     InvalidCursor,
     InvalidNamespace,
     InvalidStatus,
+    MemoryDraft,
     MemoryService,
     NotFound,
     Placement,
@@ -29,17 +31,22 @@ from mnemon import (
     StateStore,
     TaskExists,
     TaskService,
+    VectorDraft,
+    VectorService,
 )
 from mnemon.ports import Store
 from mnemon.testing import ManualClock, TaskCrowd
-from mnemon.testing.handles import parts_of
-from mnemon.testing.suite import contents
+from mnemon.testing.embedders import FakeEmbedder
+from mnemon.testing.handles import parts_of, with_settings
+from mnemon.testing.suite import contents, plant
 from tests.conformance.backends import opened, url_of
+from tests.robustness.exercise import shelf
 
 SECRET = "bob's secret"
 REFUSED = (AccessDenied, NotFound, SessionExists, TaskExists, InvalidCursor)
 LEVELS = ("none", "read", "write", "admin", "root")
 BOB = {"app_name": "helpdesk", "user_id": "bob"}
+VECTOR = [1.0] * 8
 
 Call = Callable[[HybridMemoryService], Awaitable[Any]]
 
@@ -56,12 +63,21 @@ def clock() -> ManualClock:
 async def memory(
     clock: ManualClock, tmp_path: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[HybridMemoryService]:
-    async with opened(request.param, url_of(request.param, tmp_path, request), clock) as memory:
+    finding = {"embedder": FakeEmbedder(8, is_quick=True), "vector_stores": (shelf,)}
+    async with opened(request.param, url_of(request.param, tmp_path, request), clock, **finding) as memory:
         for user in ("alice", "bob"):
             clock.advance()
             await settle(memory, user, SECRET if user == "bob" else "hers")
         await settle_shared_state(memory)
+        await plant(parts_of(memory).store, OLD_SPACE)
+        await memory.settled()
         yield memory
+
+
+OLD_SPACE = """
+INSERT INTO vector_spaces (provider, model, version, dimension, status, created_at)
+VALUES ('old', 'old', '1', 8, 'retired', 1)
+"""
 
 
 @pytest.fixture
@@ -435,7 +451,119 @@ METHODS: dict[str, Method] = {
             lambda m: m.memories.list_namespaces("user:bob"),
         ],
     ),
+    "memories.put_memories": Method(
+        "write",
+        lambda m: m.memories.put_memories([MemoryDraft("x", "user:alice:new", "put")]),
+        [
+            lambda m: m.memories.put_memories([MemoryDraft("x", "user:bob:notes", "x")]),
+            lambda m: m.memories.put_memories([MemoryDraft([SECRET], "user:bob:notes", "bob-key")]),
+            lambda m: m.memories.put_memories([MemoryDraft(1, "user:alice:x"), MemoryDraft(1, "user:bob:notes")]),
+        ],
+    ),
+    "memories.forget_memories": Method(
+        "write",
+        lambda m: m.memories.forget_memories("user:alice:new"),
+        [
+            lambda m: m.memories.forget_memories("user:bob"),
+            lambda m: m.memories.forget_memories("user:bob:notes", "bob-key"),
+            lambda m: m.memories.forget_memories("app:helpdesk", erase=True),
+        ],
+    ),
+    # vectors
+    "vectors.store": Method(
+        "write",
+        lambda m: m.vectors.store("v", VECTOR, namespace="user:alice:vectors"),
+        [
+            lambda m: m.vectors.store("v", VECTOR),
+            lambda m: m.vectors.store("bob-key", VECTOR, namespace="user:bob:notes"),
+        ],
+    ),
+    "vectors.store_many": Method(
+        "write",
+        lambda m: m.vectors.store_many([VectorDraft("w", VECTOR, namespace="user:alice:vectors")]),
+        [
+            lambda m: m.vectors.store_many(
+                [VectorDraft("w", VECTOR, namespace=f"user:{user}:notes") for user in ("alice", "bob")]
+            )
+        ],
+    ),
+    "vectors.query": Method(
+        "read",
+        lambda m: m.vectors.query(VECTOR),
+        [
+            lambda m: m.vectors.query(VECTOR, 1000),
+            lambda m: m.vectors.query(VECTOR, namespaces="user:bob"),
+            lambda m: m.vectors.query(VECTOR, namespaces=["user:alice", "user:bob", "session", "app"]),
+            lambda m: m.vectors.query(VECTOR, 1000, {"shared": 1}, min_trust=0.1, types=["semantic"]),
+        ],
+    ),
+    "vectors.delete": Method(
+        "write",
+        lambda m: m.vectors.delete("v", namespace="user:alice:vectors"),
+        [lambda m: m.vectors.delete("bob-key", namespace="user:bob:notes")],
+    ),
+    "vectors.describe": Method("root", lambda m: m.vectors.describe(), [lambda m: m.vectors.describe()]),
+    # the indexes
+    "index.settled": Method("none", lambda m: m.index.settled()),  # how long it takes, and nothing of what
+    "index.spaces": Method("root", lambda m: m.index.spaces(), [lambda m: m.index.spaces()]),
+    "index.verify": Method(
+        "root", lambda m: m.index.verify(mend=True), [lambda m: m.index.verify(), lambda m: m.index.verify("shelf")]
+    ),
+    "index.rebuild": Method("root", lambda m: m.index.rebuild("shelf"), [lambda m: m.index.rebuild()]),
+    "index.reembed": Method("root", lambda m: m.index.reembed("custom"), [lambda m: m.index.reembed("custom")]),
+    "index.drop_space": Method("root", lambda m: drop_old_space(m), [lambda m: drop_old_space(m)]),
     # the handle itself
+    "remember": Method(
+        "write",
+        lambda m: m.remember("a new thing", namespace="user:alice:new"),
+        [
+            lambda m: m.remember("x", namespace="user:bob:notes"),
+            lambda m: m.remember([SECRET], namespace="user:bob:notes", key="bob-key"),
+            lambda m: m.remember("x", namespace="session:bob-session"),
+            lambda m: m.remember("x", namespace="app:helpdesk"),
+        ],
+    ),
+    "remember_many": Method(
+        "write",
+        lambda m: m.remember_many(["one", "two"], namespace="user:alice:new"),
+        [lambda m: m.remember_many(["one", MemoryDraft("two", "user:bob:notes")], namespace="user:alice:new")],
+    ),
+    "recall": Method(
+        "read",
+        lambda m: m.recall("hers", namespaces="user:alice"),
+        [
+            lambda m: m.recall("secret", namespaces=""),
+            lambda m: m.recall("secret", namespaces="user", k=1000, explain=True),
+            lambda m: m.recall("secret", namespaces="user:bob"),
+            lambda m: m.recall("secret", namespaces=["user:alice", "user:bob:notes", "session", "app:helpdesk"]),
+            lambda m: m.recall("what is in bob-key?", namespaces="user", where={"shared": 1}, min_trust=0.1),
+            lambda m: m.recall("secret", namespaces="", as_of=datetime(2040, 1, 1, tzinfo=UTC)),
+            lambda m: m.recall("secret", namespaces="", offset=2),
+        ],
+    ),
+    "context": Method(
+        "read",
+        lambda m: m.context("hers", session_id="alice-session"),
+        [
+            lambda m: m.context("secret"),
+            lambda m: m.context("secret", session_id="bob-session"),
+            lambda m: m.context("secret", session_id="alice-session"),
+            lambda m: m.context("secret", session_id="alice-session", namespaces=["user:bob"]),
+            lambda m: m.context("secret", namespaces=["user", "session", "app"]),
+        ],
+    ),
+    "forget": Method(
+        "write",
+        lambda m: m.forget("user:alice:new"),
+        [
+            lambda m: m.forget("user:bob"),
+            lambda m: m.forget("user:bob:notes", "bob-key"),
+            lambda m: m.forget("session:bob-session", erase=True),
+            lambda m: m.forget("app:helpdesk", "app-key", erase=True),
+        ],
+    ),
+    "settled": Method("none", lambda m: m.settled()),
+    "reembed": Method("root", lambda m: m.reembed("custom"), [lambda m: m.reembed("custom")]),
     "changes": Method(
         "read",
         lambda m: collect(m.changes()),
@@ -480,6 +608,11 @@ async def list_sessions_from(memory: HybridMemoryService) -> Any:
     return await memory.sessions.list_sessions(cursor=await cursor_of(memory, "sessions"))
 
 
+async def drop_old_space(memory: HybridMemoryService) -> Any:
+    everything = HybridMemoryService(parts_of(memory))
+    return await memory.index.drop_space((await everything.index.spaces())[-1])
+
+
 async def search_from(memory: HybridMemoryService) -> Any:
     return await memory.memories.search_memories("", cursor=await cursor_of(memory, "memories"))
 
@@ -516,6 +649,8 @@ async def test_no_public_method_is_forgotten(memory: HybridMemoryService) -> Non
         StateStore,
         TaskService,
         MemoryService,
+        VectorService,
+        IndexService,
     }
 
 
@@ -587,6 +722,8 @@ async def test_limits_count_only_what_may_be_seen(memory: HybridMemoryService) -
     assert len(await alice.memories.search_memories("user", limit=2, order="recent")) == 2
     assert len(await alice.memories.get_thread("thread", limit=2)) == 2
     assert len(await alice.memories.list_namespaces(limit=1)) == 1
+    assert len(await alice.recall("secret", namespaces="", k=2)) == 2
+    assert len(await alice.vectors.query(VECTOR, 2)) == 2
     page = await alice.audit(limit=3)
     pages = list(page)
     while page.next_cursor:
@@ -606,6 +743,12 @@ async def test_a_principal_acts_in_its_own_name(memory: HybridMemoryService) -> 
     await alice.memories.update_memory("user:alice", "k", 2, updated_by="bob")
     await alice.memories.delete_memory("user:alice", "k", deleted_by="bob")
     receipt = await alice.memories.purge_memory("user:alice", "k", purged_by="bob")
+    await alice.remember("x", namespace="user:alice:new", key="k", actor="bob")
+    await alice.remember_many(["y", "z"], namespace="user:alice:new", actor="bob")
+    await alice.vectors.store("v", VECTOR, namespace="user:alice:new", actor="bob")
+    await alice.vectors.delete("v", namespace="user:alice:new", actor="bob")
+    await alice.forget("user:alice:new", "k", actor="bob")
+    await alice.forget("user:alice:new", erase=True, actor="bob")
 
     assert receipt.purged_by == "alice"
     assert {change.actor for change in await collect(memory.changes(start))} == {"alice"}
@@ -643,6 +786,8 @@ async def test_names_that_begin_alike_are_not_the_same(memory: HybridMemoryServi
         assert [n.namespace for n in await handle.memories.list_namespaces()] == [f"user:{user}:notes"]
         assert {c.actor for c in await collect(handle.changes())} == {user}
         assert {t.session_id for t in await handle.tasks.list()} == {f"{user}-session", f"{user}-spare"}
+        assert {h.memory.namespace for h in await handle.recall("of", namespaces="", k=100)} == {f"user:{user}:notes"}
+        assert {m.namespace for m in await handle.vectors.query(VECTOR, 100)} == {f"user:{user}:notes"}
 
 
 async def test_several_grants_add_up(memory: HybridMemoryService, store: Store) -> None:
@@ -661,6 +806,9 @@ async def test_several_grants_add_up(memory: HybridMemoryService, store: Store) 
         "user:bob:notes",
     }
     assert {m.namespace for m in await deputy.memories.search_memories("user:bob")} == {"user:bob:notes"}
+    for namespaces in ("", ["user", "app", "session"]):
+        assert {h.memory.namespace for h in await deputy.recall("secret", namespaces=namespaces)} == found
+        assert {m.namespace for m in await deputy.vectors.query(VECTOR, namespaces=namespaces)} == found
     page = await deputy.memories.search_memories(limit=2)
     pages = list(page)
     while page.next_cursor:
@@ -711,6 +859,31 @@ async def test_a_grant_on_a_session_opens_that_session_and_its_own_state(memory:
             await guest.sessions.set_state("bob-session", key, 1)
         with pytest.raises(AccessDenied):
             await guest.state.entries(key, session_id="bob-session")
+
+
+async def test_who_may_see_a_session_may_recall_what_was_said_in_it(memory: HybridMemoryService) -> None:
+    # given conversations that are remembered
+    await with_settings(memory, remember_events=("session",)).settled()
+
+    # when alice, whose session it is, and a guest in bob's ask for what they need to know
+    alice = scoped(memory, user_alice="read")
+    guest = scoped(memory, **{"session_bob-session": "read"})
+    hers = await alice.context("hers", session_id="alice-session", namespaces=None)
+    told = await guest.context("secret", session_id="bob-session")
+
+    # then both have the memories of the session's events, and nothing of anybody else's
+    assert {item.name.partition("/")[0] for item in (*hers.items, *hers.dropped) if item.section == "memories"} == {
+        "session:alice-session",
+        "user:alice:notes",
+    }
+    assert {item.name.partition("/")[0] for item in (*told.items, *told.dropped) if item.section == "memories"} == {
+        "session:bob-session"
+    }
+    # but only a grant on the session's own namespace opens it to recall
+    with pytest.raises(AccessDenied):
+        await alice.recall("hers", namespaces="session:alice-session")
+    found = await guest.recall("secret", namespaces="session:bob-session")
+    assert {hit.memory.key for hit in found} == {"bob-key", "event-0000000001"}
 
 
 async def test_a_grant_on_a_session_watches_its_temporary_state_too(memory: HybridMemoryService) -> None:

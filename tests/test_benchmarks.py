@@ -15,14 +15,16 @@ EMBEDDED = {
                  "append_growth"],
     "memories": [*(f"{name}_{size}" for size in ("small", "large") for name in ("add", "get", "update", "search")),
                  "search_all"],
+    "recall": [name for size in (300, 1000)
+               for name in (f"recall_{size}_namespace", f"recall_{size}_all", f"remember_{size}")],
     "feed": ["feed_in_process", "feed_across"],
     "startup": ["import", "open_first", "open_again"],
 }  # fmt: skip
 POSTGRES = ["append", "last_events", "add", "get", "update", "search", "append_concurrent", "feed"]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks", *arguments]
+def run(*arguments: str, program: str = "benchmarks") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", program, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
 
 
@@ -77,6 +79,66 @@ def test_every_measure_on_postgres_has_numbers(tmp_path: Path) -> None:
     assert list(found) == [f"postgres_{name}" for name in POSTGRES]
     for measure in found.values():
         assert_positive(measure)
+
+
+def vector_run(folder: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    path = folder / "vectors.json"
+    given = ["--quick", "--sizes", "1000", "--dimension", "64", "--texts", "400", "--json", str(path), *arguments]
+    done = run(*given, "--folder", str(folder), program="benchmarks.vectors")
+    assert done.returncode == 0, done.stderr
+    return json.loads(path.read_text("utf-8")), done.stdout
+
+
+def assert_exact_and_timed(found: dict[str, Any], drivers: dict[str, list[str]]) -> None:
+    wanted = {
+        f"{kind}_1000_{scope}_{driver}" for kind in found_kinds(found) for scope in ("all", "1%") for driver in drivers
+    }
+    assert {measure["id"] for measure in found["measures"]} == wanted
+    for measure in found["measures"]:
+        assert measure["recall_10"] >= 0.98
+        assert all(measure[name] > 0 for name in ("p50_us", "p99_us", "numpy_p50_us", "ratio"))
+        assert all(measure[name] > 0 for name in drivers[measure["driver"]])
+
+
+def found_kinds(found: dict[str, Any]) -> set[str]:
+    return {measure["data"] for measure in found["measures"]}
+
+
+def test_vectors_are_measured_beside_numpy(tmp_path: Path) -> None:
+    picture = tmp_path / "vectors.png"
+    found, printed = vector_run(tmp_path, "--plot", str(picture))
+    assert found_kinds(found) == {"sentences", "noise"}
+    assert_exact_and_timed(found, {"embedded": ["insert_per_second", "disk_bytes"], "bare": []})
+    assert found["text"]["ratios"].keys() == {"common", "mixed"}
+    assert found["text"]["ratios"]["common"] > 0
+    assert "≤ 2 ×, recall ≥ 0.99" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in tmp_path.iterdir()} == {"vectors.json", "vectors.png"}
+
+
+@pytest.mark.servers
+def test_vectors_are_measured_on_every_server(tmp_path: Path) -> None:
+    servers = ["pgvector", "qdrant", "weaviate", "chroma"]
+    found, _ = vector_run(tmp_path, "--data", "sentences", "--drivers", *servers)
+    assert_exact_and_timed(found, {name: ["insert_per_second", "disk_bytes"] for name in servers})
+
+
+def test_a_size_with_too_few_in_a_namespace_is_refused() -> None:
+    done = run("--sizes", "900", program="benchmarks.vectors")
+    assert done.returncode == 2
+    assert "at least 1000" in done.stderr
+
+
+def test_nothing_is_missing_or_wrong_while_the_embedder_changes(tmp_path: Path) -> None:
+    path = tmp_path / "reembed.json"
+    done = run("--quick", "--folder", str(tmp_path), "--json", str(path), program="benchmarks.reembed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(path.read_text("utf-8"))
+    assert (found["missing"], found["wrong"], found["unembedded"]) == (0, 0, 0), found["examples"]
+    assert found["memories_per_second"] > 0
+    assert found["written"]["add"] > 0
+    assert all(found["recall"][phase]["count"] > 0 for phase in ("before", "during", "after"))
+    assert [path.name for path in tmp_path.iterdir()] == ["reembed.json"]
 
 
 def test_a_profile_shows_functions_and_statements(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 import dataclasses
 import inspect
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mnemon
+import mnemon.sync
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -20,9 +22,15 @@ CLASSES: dict[type, tuple[tuple[str, ...], str]] = {
     mnemon.StateStore: (("state",), ""),
     mnemon.TaskService: (("tasks",), ""),
     mnemon.MemoryService: (("memories",), ""),
+    mnemon.VectorService: (("vectors",), ""),
+    mnemon.IndexService: (("indexes",), ""),
     mnemon.Consumer: (("journal",), "Consumer."),
-    mnemon.HybridMemoryService: (("journal", "opening"), ""),
+    mnemon.HybridMemoryService: (("journal", "opening", "recall"), ""),
 }
+
+FUNCTIONS = {"open": mnemon.open, "mnemon.sync.open": mnemon.sync.open}
+PORTS = [mnemon.Embedder, mnemon.VectorMemory, mnemon.Reranker, mnemon.Expander]
+SERVICES = [service for service in CLASSES if service not in (mnemon.Consumer, mnemon.HybridMemoryService)]
 
 
 def sections(text: str) -> dict[str, str]:
@@ -40,6 +48,21 @@ def public_methods() -> list[tuple[type, str]]:
     ]
 
 
+def described_on(*pages: str) -> dict[str, str]:
+    return {title: text for page in pages for title, text in sections((REFERENCE / f"{page}.md").read_text()).items()}
+
+
+def check_signature(title: str, text: str, parameters: Iterable[inspect.Parameter]) -> None:
+    signature = re.search(r"```pyi\n(.*?)```", text, re.DOTALL)
+    assert signature, f"{title} has no signature on its page"
+    for parameter in parameters:
+        assert re.search(rf"\b{parameter.name}\b", signature[1]), f"{title} is described without {parameter.name}"
+        if parameter.default is not inspect.Parameter.empty:
+            written = re.search(rf"\b{parameter.name}:[^=]*?= ([^,\n)]+)", signature[1])
+            assert written, f"{title} is described without the default of {parameter.name}"
+            assert written[1].strip() == as_written(parameter.default)
+
+
 def as_written(default: Any) -> str:
     return f'"{default}"' if isinstance(default, str) else str(default)
 
@@ -47,18 +70,32 @@ def as_written(default: Any) -> str:
 @pytest.mark.parametrize(("service", "name"), public_methods(), ids=lambda part: getattr(part, "__name__", part))
 def test_every_method_is_described_with_its_parameters_and_defaults(service: type, name: str) -> None:
     pages, prefix = CLASSES[service]
-    described = {
-        title: text for page in pages for title, text in sections((REFERENCE / f"{page}.md").read_text()).items()
-    }
+    described = described_on(*pages)
     assert prefix + name in described, f"no page of {pages} describes {name}"
-    signature = re.search(r"```pyi\n(.*?)```", described[prefix + name], re.DOTALL)
-    assert signature, f"{name} has no signature on its page"
-    for parameter in list(inspect.signature(getattr(service, name)).parameters.values())[1:]:
-        assert re.search(rf"\b{parameter.name}\b", signature[1]), f"{name} is described without {parameter.name}"
-        if parameter.default is not inspect.Parameter.empty:
-            written = re.search(rf"\b{parameter.name}:[^=]*?= ([^,\n)]+)", signature[1])
-            assert written, f"{name} is described without the default of {parameter.name}"
-            assert written[1].strip() == as_written(parameter.default)
+    parameters = list(inspect.signature(getattr(service, name)).parameters.values())[1:]
+    check_signature(prefix + name, described[prefix + name], parameters)
+
+
+@pytest.mark.parametrize("title", FUNCTIONS)
+def test_opening_is_described_with_its_parameters_and_defaults(title: str) -> None:
+    parameters = inspect.signature(FUNCTIONS[title]).parameters.values()
+    check_signature(title, described_on("opening")[title], parameters)
+
+
+@pytest.mark.parametrize("port", PORTS, ids=lambda port: port.__name__)
+def test_every_member_of_a_part_of_ones_own_is_described(port: type) -> None:
+    text = described_on("opening")[port.__name__]
+    for name in (name for name in vars(port) if not name.startswith("_")):
+        assert re.search(rf"^\| `{name}\b", text, re.MULTILINE), f"{port.__name__}.{name} is not described"
+
+
+def test_every_service_of_the_handle_has_a_page() -> None:
+    with mnemon.sync.open("sqlite://", background=False) as memory:
+        handle = memory._service
+        services = {name: type(value) for name, value in vars(handle).items() if not name.startswith("_")}
+    assert set(services.values()) == set(SERVICES)
+    for name, service in services.items():
+        assert f"`{name}` | [`{service.__name__}`]" in described_on("opening")["HybridMemoryService"]
 
 
 @pytest.mark.parametrize("name", mnemon.__all__)

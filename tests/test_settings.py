@@ -25,6 +25,23 @@ BAD: dict[str, tuple[Any, ...]] = {
     "max_events_kept": (0, -5, "few"),
     "seal_interval": (-1, "often"),
     "seal_key": (5,),
+    "background": ("perhaps", 5),
+    "index_delay": (-1, "soon", math.inf),
+    "remember_events": (5, [7], "[not json", ["nowhere"], "user:alice, who:bob"),
+    "embedder": (5, ""),
+    "embedder_fallbacks": (5, [7], "[not json"),
+    "embedder_timeout": (0, -1, "soon", math.inf),
+    "max_embedded_chars": (0, 1.5, "all"),
+    "embedding_cache_rows": (-1, 1.5, "many"),
+    "openai_url": (5, None, "localhost:8080"),
+    "openai_api_key": (5,),
+    "ollama_url": (5, None, "localhost:11434"),
+    "redis_url": (5, "localhost:6379"),
+    "vector_stores": (5, [7], "[not json"),
+    "vector_timeout": (0, -1, "soon", math.inf),
+    "vector_collection_prefix": (5, "", "Mnemon", "a-b", "9", "x" * 41),
+    "qdrant_shards": (0, 1.5, "many"),
+    "qdrant_replicas": (0, 1.5, "many"),
 }
 
 
@@ -92,7 +109,12 @@ def test_names_in_the_environment_may_be_in_any_case(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Settings)])
 def test_every_setting_can_come_from_the_environment(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    value = {"synchronous": "full", "migrate": "false", "url": "sqlite://", "seal_key": "k", "postgres_schema": "s"}
+    value = {
+        "synchronous": "full", "migrate": "false", "url": "sqlite://", "seal_key": "k", "postgres_schema": "s",
+        "background": "false", "remember_events": "user:alice",
+        "openai_url": "http://a", "ollama_url": "http://b", "redis_url": "redis://c",
+        "vector_collection_prefix": "p",
+    }  # fmt: skip
     monkeypatch.setenv(f"MNEMON_{field.upper()}", value.get(field, "77"))
     assert getattr(load_settings(None, {}), field) != getattr(Settings(), field)
 
@@ -109,6 +131,26 @@ def test_settings_reach_the_store_that_is_opened(monkeypatch: pytest.MonkeyPatch
         memory.sessions.append_events("s1", [{"n": n} for n in range(12)])
         assert len(memory.sessions.events("s1")) == 5
     assert Path("from_file.db").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["onnx, openai:a?url=http://b/v1", '["onnx", "openai:a?url=http://b/v1"]', " onnx ,,openai:a?url=http://b/v1"],
+)
+def test_a_list_may_be_written_with_commas_or_as_json(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ("onnx", "openai:a?url=http://b/v1")
+    monkeypatch.setenv("MNEMON_EMBEDDER_FALLBACKS", text)
+    assert load_settings(None, {}).embedder_fallbacks == wanted
+    assert load_settings(None, {"embedder_fallbacks": ["static"]}).embedder_fallbacks == ("static",)
+    monkeypatch.delenv("MNEMON_EMBEDDER_FALLBACKS")
+    for name, sign in (("mnemon.yaml", ":"), ("mnemon.toml", " =")):
+        Path(name).write_text(f"embedder_fallbacks{sign} {text!r}")
+        assert load_settings(None, {}).embedder_fallbacks == wanted
+
+
+def test_a_list_in_a_file_is_a_list() -> None:
+    Path("mnemon.toml").write_text('embedder_fallbacks = ["onnx:/a,b", "static"]')
+    assert load_settings(None, {}).embedder_fallbacks == ("onnx:/a,b", "static")
 
 
 # -------------------------------------------------------------------------------------------------------- bad settings
@@ -176,5 +218,10 @@ def test_a_variable_that_is_not_a_setting_is_named(monkeypatch: pytest.MonkeyPat
 
 
 def test_settings_keep_their_secrets_out_of_logs() -> None:
-    shown = repr(mnemon.Settings(url="postgresql://agent:secret@db/agents", seal_key="secret"))
+    shown = repr(
+        mnemon.Settings(
+            url="postgresql://agent:secret@db/agents", seal_key="secret",
+            openai_api_key="secret", redis_url="redis://:secret@cache",
+        )
+    )  # fmt: skip
     assert "secret" not in shown

@@ -216,6 +216,23 @@ class Model:
         self._live(place, expected)
         self._remember(place, Version(value, at), "update")
 
+    def put(self, place: tuple[str, str], value: Any, at: datetime) -> None:
+        versions = self.memories.setdefault(place, [])
+        if not versions or versions[-1].is_deleted:
+            self._remember(place, Version(value, at), "add")
+        elif not same(versions[-1].value, value):
+            self._remember(place, Version(value, at), "update")
+
+    def forget_all(self, at: datetime, erase: bool) -> int:
+        wanted = [place for place in PLACES if self.memories.get(place)]
+        wanted = [place for place in wanted if erase or not self.memories[place][-1].is_deleted]
+        for place in wanted:
+            if erase:
+                self.purge(place)
+            else:
+                self.forget(place, at, None)
+        return len(wanted)
+
     def forget(self, place: tuple[str, str], at: datetime, expected: Any) -> None:
         last = self._live(place, expected)
         self._remember(place, Version(last.value, at, True), "delete")
@@ -469,6 +486,20 @@ class Machine(RuleBasedStateMachine):
             lambda: self.memory.memories.add_memory(self.namespace(place), place[1], value),
         )
 
+    @rule(place=places, value=values)
+    def remember(self, place: tuple[str, str], value: Any) -> None:
+        self.both(
+            lambda: self.model.put(place, value, self.clock.moment),
+            lambda: self.memory.remember(value, namespace=self.namespace(place), key=place[1]),
+        )
+
+    @rule(erase=st.booleans())
+    def forget_all(self, erase: bool) -> None:
+        self.both(
+            lambda: self.model.forget_all(self.clock.moment, erase),
+            lambda: self.memory.forget(f"project:{self.own('m')}", erase=erase),
+        )
+
     @rule(place=places, value=values, expected=guesses)
     def change(self, place: tuple[str, str], value: Any, expected: Any) -> None:
         self.both(
@@ -562,6 +593,16 @@ class Machine(RuleBasedStateMachine):
                 held = self.memory.memories.get_memory(self.namespace(place), place[1], as_of=middle.at)
                 assert (held.value if held else None) == (None if middle.is_deleted else middle.value)
         assert list(self.memory.memories.search_memories(f"project:{self.own('m')}")) == live
+
+    @invariant()
+    def recall_agrees(self) -> None:
+        """Whatever is asked by its key is found at once as it is, and as it was; and nothing else is."""
+        everything = [(self.namespace(place), place[1]) for place in PLACES]
+        moments = [version.at for versions in self.model.memories.values() for version in versions]
+        for as_of in (None, *moments[len(moments) // 2 :][:1]):
+            found = [self.memory.memories.get_memory(*place, as_of=as_of) for place in everything]
+            hits = self.memory.recall('what is "a", and "b"?', namespaces=f"project:{self.own('m')}", as_of=as_of)
+            assert {hit.memory.id: hit.memory for hit in hits} == {held.id: held for held in found if held}
 
     def teardown(self) -> None:
         """The journal says what the model did, in that order, and nothing else."""

@@ -15,7 +15,7 @@ import pytest
 import mnemon
 from mnemon import sync
 from mnemon.coroutines import complete
-from tests.robustness.exercise import exercise
+from tests.robustness.exercise import exercise, settings
 
 FACES = {
     mnemon.HybridMemoryService: sync.BlockingMemory,
@@ -23,6 +23,8 @@ FACES = {
     mnemon.StateStore: sync.BlockingState,
     mnemon.TaskService: sync.BlockingTasks,
     mnemon.MemoryService: sync.BlockingMemories,
+    mnemon.VectorService: sync.BlockingVectors,
+    mnemon.IndexService: sync.BlockingIndex,
     mnemon.Consumer: sync.BlockingConsumer,
 }
 KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.servers))
@@ -62,7 +64,13 @@ def test_every_public_method_is_there_and_no_other(service: type) -> None:
 
 def test_every_method_takes_the_same_parameters() -> None:
     with sync.open("sqlite://") as memory:
-        for face in (memory, memory.sessions, memory.state, memory.tasks, memory.memories, memory.consumer("c")):
+        faces = (
+            memory,
+            *(face for face in vars(memory).values() if type(face) in FACES.values()),
+            memory.consumer("c"),
+        )
+        assert {type(face) for face in faces} == set(FACES.values())
+        for face in faces:
             for name in public(type(face)):
                 assert parameters(getattr(face, name)) == parameters(getattr(face._service, name)), name
 
@@ -90,7 +98,7 @@ def test_every_service_has_its_face(memory: sync.BlockingMemory) -> None:
 
 
 def test_everything_works_without_an_event_loop(url: str) -> None:
-    with sync.open(url, max_events_kept=10) as memory:
+    with sync.open(url, **settings()) as memory:
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
         complete(exercise(memory))
@@ -98,7 +106,7 @@ def test_everything_works_without_an_event_loop(url: str) -> None:
 
 async def test_everything_works_inside_a_running_loop(url: str) -> None:
     asyncio.get_running_loop()
-    with sync.open(url, max_events_kept=10) as memory:
+    with sync.open(url, **settings()) as memory:
         complete(exercise(memory))
 
 

@@ -1,7 +1,8 @@
 """Mnemon, the memory of AI agents.
 
 async with mnemon.open() as memory:
-    await memory.sessions.create_session("s1", app_name="helpdesk", user_id="alice")
+    await memory.remember("Alice lives in Oslo", namespace="user:alice")
+    hits = await memory.recall("Where does Alice live?", namespaces="user:alice")
 """
 
 from mnemon.assembly import open_memory as open
@@ -10,6 +11,8 @@ from mnemon.consumers import Consumer, ConsumerStatus
 from mnemon.errors import (
     AccessDenied,
     ConflictError,
+    DimensionMismatch,
+    EmbedderUnavailable,
     EventExists,
     IntegrityError,
     InvalidCursor,
@@ -25,7 +28,9 @@ from mnemon.errors import (
     MemoryExists,
     MemoryNotFound,
     MnemonError,
+    ModelMismatch,
     NotFound,
+    NotSettled,
     SchemaMismatch,
     SchemaTooNew,
     SchemaTooOld,
@@ -44,49 +49,80 @@ from mnemon.errors import (
 )
 from mnemon.eventlog import EventDraft
 from mnemon.hybrid import HybridMemoryService
+from mnemon.indexing.service import IndexService
 from mnemon.memories import MemoryService
 from mnemon.model import (
+    ArtifactReference,
     Change,
+    Citation,
+    Context,
+    ContextItem,
     Difference,
+    Drift,
+    Dropped,
+    EmbeddingModel,
     Event,
     Flaw,
+    Hit,
+    Matches,
     Memory,
+    MemoryDraft,
     MemoryType,
     NamespaceCount,
     Page,
     Placement,
     Principal,
+    Progress,
     Provenance,
     PurgeReceipt,
     Session,
     SessionStatus,
+    Space,
+    SpaceStatus,
     StateEntry,
+    StoreDescription,
     Task,
     TaskStatus,
+    VectorDraft,
+    VectorMatch,
     Verification,
 )
-from mnemon.ports import Transaction
+from mnemon.ports import Embedder, Expander, Reranker, Transaction, VectorMemory
 from mnemon.sessions import SessionService
 from mnemon.settings import Settings
 from mnemon.sql import Query
 from mnemon.state import StateStore
 from mnemon.tasks import TaskService
+from mnemon.vectors import VectorService
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AccessDenied",
+    "ArtifactReference",
     "Change",
+    "Citation",
     "Clock",
     "ConflictError",
     "Consumer",
     "ConsumerStatus",
+    "Context",
+    "ContextItem",
     "Difference",
+    "DimensionMismatch",
+    "Drift",
+    "Dropped",
+    "Embedder",
+    "EmbedderUnavailable",
+    "EmbeddingModel",
     "Event",
     "EventDraft",
     "EventExists",
+    "Expander",
     "Flaw",
+    "Hit",
     "HybridMemoryService",
+    "IndexService",
     "IntegrityError",
     "InvalidCursor",
     "InvalidFilter",
@@ -98,20 +134,26 @@ __all__ = [
     "InvalidTransition",
     "InvalidValue",
     "LeaseLost",
+    "Matches",
     "Memory",
+    "MemoryDraft",
     "MemoryExists",
     "MemoryNotFound",
     "MemoryService",
     "MemoryType",
     "MnemonError",
+    "ModelMismatch",
     "NamespaceCount",
     "NotFound",
+    "NotSettled",
     "Page",
     "Placement",
     "Principal",
+    "Progress",
     "Provenance",
     "PurgeReceipt",
     "Query",
+    "Reranker",
     "SchemaMismatch",
     "SchemaTooNew",
     "SchemaTooOld",
@@ -121,11 +163,14 @@ __all__ = [
     "SessionService",
     "SessionStatus",
     "Settings",
+    "Space",
+    "SpaceStatus",
     "StateEntry",
     "StateStore",
     "StoreBusy",
     "StoreClosed",
     "StoreCorrupt",
+    "StoreDescription",
     "StoreError",
     "StoreFull",
     "StoreReadOnly",
@@ -138,6 +183,10 @@ __all__ = [
     "TaskStatus",
     "Transaction",
     "ValueTooLarge",
+    "VectorDraft",
+    "VectorMatch",
+    "VectorMemory",
+    "VectorService",
     "Verification",
     "open",
 ]

@@ -1,25 +1,64 @@
-"""Putting the parts together: the only importer of backends."""
+"""Putting the parts together: the only importer of backends and providers."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mnemon.clock import Clock, SystemClock
 from mnemon.config import load_settings
-from mnemon.coroutines import complete
+from mnemon.coroutines import InlineRunner, LoopRunner, complete
 from mnemon.errors import InvalidSettings
 from mnemon.housekeeping import Housekeeper
 from mnemon.hybrid import HybridMemoryService, Parts
-from mnemon.ports import Backend
+from mnemon.indexing.stores import Outside
+from mnemon.indexing.upkeep import Bench, Upkeep
+from mnemon.indexing.worker import Worker
+from mnemon.model import Space
+from mnemon.ports import Backend, Embedder, EmbeddingCache, Expander, Reranker, Runner, Store, VectorMemory
 from mnemon.seals import Seals
 from mnemon.settings import Settings
+
+if TYPE_CHECKING:  # slow to import
+    from mnemon.embedders import Embedders
+    from mnemon.embedding import Embedding
+
+_OFF = "none"
+_CUSTOM = "custom"  # the specification of an embedder that the caller brought
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a caller opens a memory with: settings, and parts of their own in place of those that settings name."""
+
+    url: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    clock: Clock | None = None
+    reranker: Reranker | None = None
+    expander: Expander | None = None
+
+    def read(self) -> tuple[Settings, Embedder | None, list[Callable[[Space], VectorMemory]]]:
+        """The settings in force, the caller's own embedder, and the caller's own vector stores."""
+        named = dict(self.settings)
+        embedder = named.get("embedder")
+        own = None if embedder is None or isinstance(embedder, str) else cast("Embedder", embedder)
+        if own is not None:
+            named["embedder"] = _CUSTOM
+        stores = named.get("vector_stores")
+        chosen = cast("Sequence[Any]", stores) if isinstance(stores, list | tuple) else ()
+        mine = [cast("Callable[[Space], VectorMemory]", each) for each in chosen if callable(each)]
+        if mine:
+            named["vector_stores"] = tuple(each for each in chosen if not callable(each))
+        settings = load_settings(self.url, named)
+        _check_stores(settings.vector_stores)
+        return settings, own, mine
 
 
 class Opening:
     """A memory that is about to be opened: await it, or enter it with `async with`."""
 
-    def __init__(self, url: str | None, clock: Clock | None, settings: dict[str, Any]) -> None:
-        self._arguments = (url, clock, settings)
+    def __init__(self, given: Given) -> None:
+        self._given = given
         self._service: HybridMemoryService | None = None
 
     def __await__(self) -> Generator[Any, None, HybridMemoryService]:
@@ -34,47 +73,180 @@ class Opening:
             await self._service.close()
 
     async def _open(self) -> HybridMemoryService:
-        url, clock, given = self._arguments
-        settings = load_settings(url, given)
+        settings, embedder, stores = self._given.read()
         backend = await _technology(settings.url).open_async(settings)
-        return _assemble(backend, clock or SystemClock(), settings, off_loop=True)
+        return _Assembly(backend, settings, self._given, embedder, stores, LoopRunner()).service()
 
 
-def open_memory(url: str | None = None, *, clock: Clock | None = None, **settings: Any) -> Opening:
+def open_memory(
+    url: str | None = None,
+    *,
+    clock: Clock | None = None,
+    reranker: Reranker | None = None,
+    expander: Expander | None = None,
+    **settings: Any,
+) -> Opening:
     """Open the memory at `url`: `sqlite:///file.db`, `sqlite://` (in memory) or `postgresql://…`.
 
     Without a URL, `MNEMON_URL` or the settings file says where; at last, `./mnemon.db`. Await the
-    result or enter it with `async with`. `settings` are those of `mnemon.settings.Settings`.
+    result or enter it with `async with`. `settings` are those of `mnemon.settings.Settings`;
+    `embedder` may also be an `Embedder` of your own, and `vector_stores` may have functions among them
+    that open a `VectorMemory` of your own for a space. `reranker` and `expander` help to recall.
     """
-    return Opening(url, clock, settings)
+    return Opening(Given(url, settings, clock, reranker, expander))
 
 
-def open_blocking(url: str | None, clock: Clock | None, given: dict[str, Any]) -> HybridMemoryService:
+def open_blocking(given: Given) -> HybridMemoryService:
     """The same, over a store whose coroutines never suspend."""
-    settings = load_settings(url, given)
+    settings, embedder, stores = given.read()
     backend = _technology(settings.url).open_blocking(settings)
-    return _assemble(backend, clock or SystemClock(), settings, off_loop=False)
+    return _Assembly(backend, settings, given, embedder, stores, InlineRunner()).service()
 
 
-def _assemble(backend: Backend, clock: Clock, settings: Settings, *, off_loop: bool) -> HybridMemoryService:
-    chores: list[Callable[[], object]] = []
-    if settings.seal_interval:
-        seals = Seals(backend.upkeep, clock, settings.seal_key)
-        chores.append(lambda: complete(seals.seal()))
-    housekeeper = Housekeeper(chores, settings.seal_interval or None, backend.chores)
-    backend.attach(housekeeper.poke)
-    if not backend.read_only:
-        housekeeper.start()
-    return HybridMemoryService(Parts(backend.store, clock, settings, _closing(backend, housekeeper, off_loop)))
+class _Assembly:
+    """One open memory. What takes long to load is loaded when it is first needed, and shared by all who need it."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        settings: Settings,
+        given: Given,
+        embedder: Embedder | None,
+        stores: Sequence[Callable[[Space], VectorMemory]],
+        runner: Runner,
+    ) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._given = given
+        self._clock = given.clock or SystemClock()
+        self._embedder = embedder
+        self._runner = runner
+        self._outside = _outside(settings, stores, self._clock)
+        self._embedders: Embedders | None = None
+        self._closers: list[Callable[[], None]] = []
+        self._housekeeper = self._make_housekeeper()
+        self._worker = Worker(backend.upkeep, self._upkeep().duties, settings.index_delay)
+
+    def service(self) -> HybridMemoryService:
+        """Start what goes on in the background, and hand out the memory."""
+        self._backend.attach(self._housekeeper.poke)
+        if not self._backend.read_only:
+            self._housekeeper.start()
+            if self._settings.background:
+                self._worker.start()
+        return HybridMemoryService(
+            Parts(
+                store=self._backend.store,
+                clock=self._clock,
+                settings=self._settings,
+                closing=self._close,
+                runner=self._runner,
+                index=self._backend.index,
+                embedding=None if self._settings.embedder == _OFF else self._embedding,
+                outside=self._outside,
+                reranker=self._given.reranker,
+                expander=self._given.expander,
+            )
+        )
+
+    def _make_housekeeper(self) -> Housekeeper:
+        chores: list[Callable[[], object]] = []
+        if self._settings.seal_interval:
+            seals = Seals(self._backend.upkeep, self._clock, self._settings.seal_key)
+            chores.append(lambda: complete(seals.seal()))
+        return Housekeeper(chores, self._settings.seal_interval or None, self._backend.chores)
+
+    @cache  # noqa: B019 - an assembly lives as long as its memory
+    def _upkeep(self) -> Upkeep:
+        """What the worker does, on its own thread and its own face of the database."""
+        store, runner = self._backend.upkeep, InlineRunner()
+        return Upkeep(
+            Bench(
+                store,
+                self._clock,
+                self._settings,
+                runner,
+                cache(lambda: self._backend.index(store, runner)),
+                None if self._settings.embedder == _OFF else cache(lambda: self._embedding(store, runner)),
+                self._outside,
+            )
+        )
+
+    @cache  # noqa: B019 - one for each face of the database, whoever the principal is
+    def _embedding(self, store: Store, runner: Runner) -> "Embedding":
+        from mnemon.embedding import Embedding  # noqa: PLC0415 - needs numpy
+
+        if self._embedders is None:
+            self._embedders = self._load_embedders()
+        return Embedding(self._embedders, store, runner, self._clock, self._settings, self._cache(store, runner))
+
+    def _load_embedders(self) -> "Embedders":
+        from mnemon.embedders import Embedders  # noqa: PLC0415 - needs numpy
+        from mnemon.providers.loading import load  # noqa: PLC0415
+
+        def choose(specification: str) -> Embedder:
+            if specification == _CUSTOM and self._embedder is not None:
+                return self._embedder
+            return load(specification, self._settings)
+
+        return Embedders(choose, self._clock, self._settings)
+
+    def _cache(self, store: Store, runner: Runner) -> EmbeddingCache | None:
+        if self._settings.redis_url:
+            from mnemon.backends.redis import RedisCache  # noqa: PLC0415
+
+            kept = RedisCache(self._settings.redis_url, runner, self._clock)
+            self._closers.append(kept.close)
+            return kept
+        if not self._settings.embedding_cache_rows:
+            return None
+        from mnemon.embedding_cache import DatabaseCache  # noqa: PLC0415
+
+        return DatabaseCache(store, self._clock, self._settings.embedding_cache_rows)
+
+    async def _close(self) -> None:
+        await self._runner.aside(self._stop)
+        await self._backend.store.close()
+
+    def _stop(self) -> None:
+        if not self._backend.read_only:
+            self._worker.stop()
+            self._housekeeper.stop()
+        for outside in self._outside:
+            outside.close()
+        if self._embedders is not None:
+            self._embedders.close()
+        for close in self._closers:
+            close()
 
 
-def _closing(backend: Backend, housekeeper: Housekeeper, off_loop: bool) -> Callable[[], Awaitable[None]]:
-    async def close() -> None:
-        if not backend.read_only:
-            await asyncio.to_thread(housekeeper.stop) if off_loop else housekeeper.stop()
-        await backend.store.close()
+def _outside(settings: Settings, own: Sequence[Callable[[Space], VectorMemory]], clock: Clock) -> tuple[Outside, ...]:
+    """The vector stores outside the database, each under a name of its own."""
+    opened = [
+        (url.partition(":")[0].partition("+")[0], partial(_load_store, url, settings)) for url in settings.vector_stores
+    ]
+    opened += [(getattr(each, "__name__", _CUSTOM), each) for each in own]
+    names: dict[str, int] = {}
+    found: list[Outside] = []
+    for kind, opener in opened:
+        names[kind] = names.get(kind, 0) + 1
+        found.append(Outside(kind if names[kind] == 1 else f"{kind}-{names[kind]}", opener, clock))
+    return tuple(found)
 
-    return close
+
+def _check_stores(urls: Sequence[str]) -> None:
+    """Refuse now what could be opened only later, when somebody would have to read the log to learn of it."""
+    if urls:
+        from mnemon.backends.stores import check_url  # noqa: PLC0415
+
+        for url in urls:
+            check_url(url)
+
+
+def _load_store(url: str, settings: Settings, space: Space) -> VectorMemory:
+    from mnemon.backends.stores import load_store  # noqa: PLC0415 - only what is used is loaded
+
+    return load_store(url, space, settings)
 
 
 class _Technology(Protocol):

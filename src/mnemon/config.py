@@ -10,6 +10,7 @@ from mnemon.settings import Settings
 
 _FILES = ("mnemon.toml", "mnemon.yaml", "mnemon.yml")
 _PREFIX = "MNEMON_"
+_SURE = {"url": str, "background": bool}  # settings of which every value of the type can be used
 
 
 def load_settings(url: str | None, given: dict[str, Any]) -> Settings:
@@ -28,7 +29,7 @@ def load_settings(url: str | None, given: dict[str, Any]) -> Settings:
     if strange:
         names = ", ".join(sorted(f"{_PREFIX}{name.upper()}" for name in strange))
         raise InvalidSettings(f"{names} in the environment is not a setting; see mnemon.settings.Settings")
-    if file is None and not named and arguments.keys() <= {"url"} and isinstance(arguments.get("url", ""), str):
+    if file is None and not named and all(isinstance(arguments[name], _SURE.get(name, ())) for name in arguments):
         return Settings(**arguments)  # nothing to validate, so the validator need not be loaded
     return _validated(arguments, file)
 

@@ -10,7 +10,9 @@ MnemonError
 │   │   └── ValueTooLarge
 │   ├── InvalidFilter
 │   ├── InvalidCursor
+│   ├── DimensionMismatch       a vector of another length than its space
 │   └── InvalidSettings
+│       └── ModelMismatch       another embedding model than the one that made the vectors
 ├── NotFound                    (LookupError, ValueError)
 │   ├── SessionNotFound
 │   ├── TaskNotFound
@@ -23,9 +25,11 @@ MnemonError
 ├── ConflictError               `expected_version` is stale
 ├── AccessDenied                (PermissionError)
 ├── LeaseLost                   another worker holds the consumer
+├── NotSettled                  (TimeoutError)
 └── StoreError
     ├── StoreClosed
     ├── StoreUnavailable        (ConnectionError)
+    │   └── EmbedderUnavailable
     ├── StoreBusy               locked for longer than the busy timeout
     ├── StoreCorrupt
     ├── StoreReadOnly
@@ -76,8 +80,16 @@ class InvalidCursor(InvalidInput):
     """A pagination cursor that this query did not hand out."""
 
 
+class DimensionMismatch(InvalidInput):
+    """A vector has another dimension than the space that it is meant for."""
+
+
 class InvalidSettings(InvalidInput):
     """A setting, a URL or a settings file that cannot be used."""
+
+
+class ModelMismatch(InvalidSettings):
+    """The embedder is another model than the one that the database's vectors were made with."""
 
 
 class NotFound(MnemonError, LookupError, ValueError):
@@ -128,6 +140,10 @@ class LeaseLost(MnemonError):
     """The consumer's lease ran out and another worker took it; the batch was rolled back."""
 
 
+class NotSettled(MnemonError, TimeoutError):
+    """Not everything that was written can be found yet, and the time to wait for it is over."""
+
+
 class StoreError(MnemonError):
     """The database itself failed; the unit of work was rolled back."""
 
@@ -138,6 +154,10 @@ class StoreClosed(StoreError):
 
 class StoreUnavailable(StoreError, ConnectionError):
     """The database cannot be reached or opened."""
+
+
+class EmbedderUnavailable(StoreUnavailable):
+    """No embedder of the space can turn texts into vectors at present."""
 
 
 class StoreBusy(StoreError):

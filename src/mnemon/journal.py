@@ -18,13 +18,14 @@ from mnemon.model import Change, Page
 from mnemon.namespaces import check_label, check_prefix
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
 from mnemon.ports import Row, Store, Transaction
-from mnemon.sql import Fragment, equal, load, params_of
+from mnemon.sql import Fragment, among, equal, load, params_of
 from mnemon.values import decode
 
 _SQL = load("journal")
 _BATCH = 500
 _PATIENCE = 1.0  # seconds; a wake-up that got lost costs at most this
 _LATEST = 2**63 - 1
+_INDEXED = Fragment("entity NOT IN ('event', 'state')")  # so says the index
 
 
 class Origin(NamedTuple):
@@ -103,10 +104,16 @@ def match(
         actor=actor, entity=entity, entity_id=entity_id, operation=operation, session_id=session_id, task_id=task_id
     )
     if entity not in (None, "event", "state"):
-        found.append(Fragment("entity NOT IN ('event', 'state')"))  # so says the index
+        found.append(_INDEXED)
     if namespace is not None:
         found += _within(check_prefix(namespace, 10_000))
     return found
+
+
+def match_any(entities: Sequence[str]) -> list[Fragment]:
+    """The condition that a change is one of these entities'."""
+    found = [among("entity", entities, "entity")]
+    return found if {"event", "state"} & set(entities) else [*found, _INDEXED]
 
 
 def _within(prefix: str) -> list[Fragment]:

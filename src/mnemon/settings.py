@@ -38,3 +38,43 @@ class Settings:
     """How often the journal is sealed in the background; 0 or `None` switches that off."""
     seal_key: str | None = field(default=None, repr=False)
     """A secret that the seals are made with, so that nobody without it can forge them."""
+
+    embedder: str | None = None
+    """What turns texts into vectors, as `providers.loading` reads it: `static`, `onnx`, `openai:…`, `none` for nothing.
+
+    `None` is what the database's vectors were made with; for a new database, `static`.
+    """
+    embedder_fallbacks: tuple[str, ...] = ()
+    """Further embedders of the same model, asked in this order while those before are down."""
+    embedder_timeout: float = 10.0
+    """How long a remote embedder may take for a batch, repeated attempts included."""
+    max_embedded_chars: int = 8000
+    """How much of a text is embedded; what comes after that many characters is found by its words only."""
+    embedding_cache_rows: int = 10_000
+    """How many vectors of slow embedders the database keeps by the digest of their text; 0 keeps none."""
+    openai_url: str = "https://api.openai.com/v1"
+    """Where embedders `openai:…` are asked; any compatible endpoint."""
+    openai_api_key: str | None = field(default=None, repr=False)
+    """The key for it; local endpoints often need none."""
+    ollama_url: str = "http://127.0.0.1:11434"
+    """Where embedders `ollama:…` are asked."""
+    redis_url: str | None = field(default=None, repr=False)  # it may hold a password
+    """A Redis that keeps the vectors of slow embedders instead of the database: `redis://host:6379/0`."""
+
+    vector_stores: tuple[str, ...] = field(default=(), repr=False)  # they may hold passwords
+    """Vector stores beside the database, the preferred one first: `qdrant://host:6333`, `weaviate://…`, `chroma://…`."""
+    vector_timeout: float = 5.0
+    """How long a vector store may take to answer before the next one is asked."""
+    vector_collection_prefix: str = "mnemon"
+    """What the names of collections begin with; databases that share a vector store need one each."""
+    qdrant_shards: int = 1
+    """Qdrant: how many shards a new collection is divided into."""
+    qdrant_replicas: int = 1
+    """Qdrant: on how many nodes each shard of a new collection is kept."""
+
+    background: bool = True
+    """Keep the indexes in step on a thread of this process; without it, others or `settled` have to."""
+    index_delay: float = 0.05
+    """How long the background waits after a change, so that a burst of changes is indexed together."""
+    remember_events: tuple[str, ...] = ("session",)
+    """Of which sessions events become memories: prefixes of their `session:`, `user:`, `app:` or `project:`."""

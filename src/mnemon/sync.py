@@ -6,20 +6,23 @@
 Each method here *is* the asynchronous one, run to its end on the caller's thread.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
-from mnemon.assembly import open_blocking
+from mnemon.assembly import Given, open_blocking
 from mnemon.clock import Clock
 from mnemon.consumers import Consumer
 from mnemon.coroutines import complete
 from mnemon.hybrid import HybridMemoryService
+from mnemon.indexing.service import IndexService
 from mnemon.memories import MemoryService
 from mnemon.model import Principal
+from mnemon.ports import Expander, Reranker
 from mnemon.sessions import SessionService
 from mnemon.state import StateStore
 from mnemon.tasks import TaskService
+from mnemon.vectors import VectorService
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,11 +122,13 @@ class BlockingMemories(_Face):
     """`MemoryService`, blocking."""
 
     add_memory = blocking(MemoryService.add_memory)
+    put_memories = blocking(MemoryService.put_memories)
     get_memory = blocking(MemoryService.get_memory)
     update_memory = blocking(MemoryService.update_memory)
     delete_memory = blocking(MemoryService.delete_memory)
     restore_memory = blocking(MemoryService.restore_memory)
     purge_memory = blocking(MemoryService.purge_memory)
+    forget_memories = blocking(MemoryService.forget_memories)
     search_memories = blocking(MemoryService.search_memories)
     get_memory_history = blocking(MemoryService.get_memory_history)
     diff_memory = blocking(MemoryService.diff_memory)
@@ -131,12 +136,36 @@ class BlockingMemories(_Face):
     list_namespaces = blocking(MemoryService.list_namespaces)
 
 
+class BlockingVectors(_Face):
+    """`VectorService`, blocking."""
+
+    store = blocking(VectorService.store)
+    store_many = blocking(VectorService.store_many)
+    query = blocking(VectorService.query)
+    delete = blocking(VectorService.delete)
+    describe = blocking(VectorService.describe)
+
+
+class BlockingIndex(_Face):
+    """`IndexService`, blocking."""
+
+    settled = blocking(IndexService.settled)
+    spaces = blocking(IndexService.spaces)
+    verify = blocking(IndexService.verify)
+    rebuild = blocking(IndexService.rebuild)
+    reembed = blocking(IndexService.reembed)
+    drop_space = blocking(IndexService.drop_space)
+
+
 class BlockingConsumer(_Face):
     """`Consumer`, blocking. Handlers stay coroutine functions that await only their transaction."""
 
     process = blocking(Consumer.process)
+    prepare = blocking(Consumer.prepare)
     deliver = blocking(Consumer.deliver)
     run = blocking(Consumer.run)
+    has_work = blocking(Consumer.has_work)
+    has_reached = blocking(Consumer.has_reached)
     status = blocking(Consumer.status)
     rewind = blocking(Consumer.rewind)
     release = blocking(Consumer.release)
@@ -151,7 +180,16 @@ class BlockingMemory(_Face):
         self.state = BlockingState(service.state)
         self.tasks = BlockingTasks(service.tasks)
         self.memories = BlockingMemories(service.memories)
+        self.vectors = BlockingVectors(service.vectors)
+        self.index = BlockingIndex(service.index)
 
+    remember = blocking(HybridMemoryService.remember)
+    remember_many = blocking(HybridMemoryService.remember_many)
+    recall = blocking(HybridMemoryService.recall)
+    context = blocking(HybridMemoryService.context)
+    forget = blocking(HybridMemoryService.forget)
+    settled = blocking(HybridMemoryService.settled)
+    reembed = blocking(HybridMemoryService.reembed)
     changes = iterating(HybridMemoryService.changes)
     position = blocking(HybridMemoryService.position)
     audit = blocking(HybridMemoryService.audit)
@@ -160,9 +198,11 @@ class BlockingMemory(_Face):
     verify = blocking(HybridMemoryService.verify)
     close = blocking(HybridMemoryService.close)
 
-    def consumer(self, name: str, *, lease: float = 30.0, batch: int = 500) -> BlockingConsumer:
+    def consumer(
+        self, name: str, *, lease: float = 30.0, batch: int = 500, entities: Sequence[str] | None = None
+    ) -> BlockingConsumer:
         """A worker that follows the journal from where the consumer of this name stands."""
-        return BlockingConsumer(self._service.consumer(name, lease=lease, batch=batch))
+        return BlockingConsumer(self._service.consumer(name, lease=lease, batch=batch, entities=entities))
 
     def as_principal(self, principal: Principal) -> "BlockingMemory":
         """The same store, as this principal may see and change it."""
@@ -175,6 +215,13 @@ class BlockingMemory(_Face):
         self.close()
 
 
-def open(url: str | None = None, *, clock: Clock | None = None, **settings: Any) -> BlockingMemory:
+def open(
+    url: str | None = None,
+    *,
+    clock: Clock | None = None,
+    reranker: Reranker | None = None,
+    expander: Expander | None = None,
+    **settings: Any,
+) -> BlockingMemory:
     """Open the memory at `url`; see `mnemon.open`."""
-    return BlockingMemory(open_blocking(url, clock, settings))
+    return BlockingMemory(open_blocking(Given(url, settings, clock, reranker, expander)))

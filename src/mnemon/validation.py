@@ -1,12 +1,15 @@
 """Settings read and checked by pydantic-settings; loaded only when there is something to check."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
-from pydantic import Field, ValidationError, create_model
+import orjson
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -14,6 +17,7 @@ from pydantic_settings import (
 )
 
 from mnemon.errors import InvalidSettings
+from mnemon.namespaces import check_prefix
 from mnemon.settings import Settings
 
 _BOUNDS: dict[str, dict[str, Any]] = {
@@ -25,6 +29,18 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "max_value_bytes": {"ge": 2},
     "max_events_kept": {"ge": 1},
     "seal_interval": {"ge": 0},
+    "index_delay": {"ge": 0},
+    "embedder": {"min_length": 1},
+    "embedder_timeout": {"gt": 0},
+    "max_embedded_chars": {"ge": 1},
+    "embedding_cache_rows": {"ge": 0},
+    "openai_url": {"pattern": "^https?://"},
+    "ollama_url": {"pattern": "^https?://"},
+    "redis_url": {"pattern": "^(rediss?|unix)://"},
+    "vector_timeout": {"gt": 0},
+    "vector_collection_prefix": {"pattern": "^[a-z][a-z0-9_]{0,39}$"},
+    "qdrant_shards": {"ge": 1},
+    "qdrant_replicas": {"ge": 1},
 }
 
 
@@ -47,7 +63,7 @@ def read_sources(arguments: dict[str, Any], file: Path | None) -> dict[str, Any]
 
     hints = get_type_hints(Settings)
     columns: dict[str, Any] = {
-        field.name: (hints[field.name], Field(field.default, **_BOUNDS.get(field.name, {})))
+        field.name: (_readable(field.name, hints[field.name]), Field(field.default, **_BOUNDS.get(field.name, {})))
         for field in fields(Settings)
     }
     model = create_model("Sources", __base__=Sources, **columns)
@@ -57,6 +73,28 @@ def read_sources(arguments: dict[str, Any], file: Path | None) -> dict[str, Any]
         raise InvalidSettings(_explain(error)) from None
     except Exception as error:  # the readers of the files have errors of their own
         raise InvalidSettings(f"{file or 'the environment'} cannot be read: {error}") from error
+
+
+def _readable(name: str, hint: Any) -> Any:
+    """The type with what it takes to read it from a text: a list may be written with commas."""
+    if get_origin(hint) is not tuple:
+        return hint
+    return Annotated[hint, NoDecode, BeforeValidator(_parts), AfterValidator(_CHECKS.get(name, tuple))]
+
+
+def _parts(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        return orjson.loads(value)  # for parts that have commas themselves
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _prefixes(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(check_prefix(value, 10_000) for value in values)
+
+
+_CHECKS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {"remember_events": _prefixes}
 
 
 def _file_source(settings: type[BaseSettings], file: Path | None) -> list[PydanticBaseSettingsSource]:

@@ -1,9 +1,9 @@
 """Every backend that the suites run over, each with an empty database."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -11,16 +11,22 @@ import pytest_asyncio
 
 import mnemon
 import mnemon.sync
-from mnemon.assembly import open_blocking
-from mnemon.testing import Crowd, ManualClock, TaskCrowd, ThreadCrowd
+from mnemon.assembly import Given, open_blocking
+from mnemon.testing import QUIET, Crowd, ManualClock, TaskCrowd, ThreadCrowd
 
 SQLITE = ["sqlite-file", "sqlite-memory", "sqlite-full", "sqlite-blocking"]
 POSTGRES = [pytest.param(name, marks=pytest.mark.servers) for name in ("postgres", "postgres-blocking")]
 BACKENDS = [*SQLITE, *POSTGRES]
-SETTINGS: dict[str, Any] = {"seal_interval": None, "postgres_schema": "conformance"}
+SETTINGS: dict[str, Any] = {**QUIET, "postgres_schema": "conformance"}
 TABLES = (
     "events", "archived_events", "tasks", "sessions", "state", "memory_entries", "journal", "consumers", "seals",
+    "memory_texts", "memory_vectors", "embedding_cache", "vector_spaces",
 )  # fmt: skip
+
+INDEXES_OF_SPACES = """
+SELECT relname FROM pg_class
+WHERE relnamespace = 'conformance'::regnamespace AND relname LIKE 'idx_memory_vectors_space_%'
+"""
 
 
 def url_of(name: str, folder: Path, request: pytest.FixtureRequest) -> str:
@@ -41,17 +47,22 @@ def empty_postgres(server: str) -> None:
             connection.execute(f"DELETE FROM {table}")
         for column in ("journal", "position"), ("memory_entries", "id"):
             connection.execute("SELECT setval(pg_get_serial_sequence(%s, %s), 1, FALSE)", column)
+        for (index,) in connection.execute(INDEXES_OF_SPACES).fetchall():
+            connection.execute(f"DROP INDEX {index}")
 
 
 @asynccontextmanager
-async def opened(name: str, url: str, clock: mnemon.Clock) -> AsyncIterator[mnemon.HybridMemoryService]:
-    """The backend, open; sealing is left to the tests."""
+async def opened(
+    name: str, url: str, clock: mnemon.Clock, **settings: Any
+) -> AsyncIterator[mnemon.HybridMemoryService]:
+    """The backend, open; nothing happens in the background."""
+    chosen = {**SETTINGS, **settings}
     if name.endswith("blocking"):
-        memory = open_blocking(url, clock, SETTINGS)
+        memory = open_blocking(Given(url, chosen, clock))
     elif name == "sqlite-full":
-        memory = await mnemon.open(url, clock=clock, synchronous="full", **SETTINGS)
+        memory = await mnemon.open(url, clock=clock, synchronous="full", **chosen)
     else:
-        memory = await mnemon.open(url, clock=clock, **SETTINGS)
+        memory = await mnemon.open(url, clock=clock, **chosen)
     try:
         yield memory
     finally:
@@ -60,6 +71,9 @@ async def opened(name: str, url: str, clock: mnemon.Clock) -> AsyncIterator[mnem
 
 class OverEveryBackend:
     """Stands before a suite and runs it over everything we ship."""
+
+    settings: ClassVar[Mapping[str, Any]] = {}
+    """What the suite needs in place of `SETTINGS`."""
 
     @pytest.fixture(params=BACKENDS)
     def backend(self, request: pytest.FixtureRequest) -> str:
@@ -73,7 +87,7 @@ class OverEveryBackend:
     async def memory(
         self, backend: str, clock: ManualClock, tmp_path: Path, request: pytest.FixtureRequest
     ) -> AsyncIterator[mnemon.HybridMemoryService]:
-        async with opened(backend, url_of(backend, tmp_path, request), clock) as memory:
+        async with opened(backend, url_of(backend, tmp_path, request), clock, **self.settings) as memory:
             yield memory
 
 

@@ -22,12 +22,12 @@ def test_a_suite_runs_in_the_strict_mode_of_a_third_party(pytester: pytest.Pytes
     pytester.makepyfile(
         """
         import mnemon, pytest_asyncio
-        from mnemon.testing import TaskSuite
+        from mnemon.testing import QUIET, TaskSuite
 
         class TestMine(TaskSuite):
             @pytest_asyncio.fixture
             async def memory(self, clock):
-                async with mnemon.open("sqlite://", clock=clock, seal_interval=None) as memory:
+                async with mnemon.open("sqlite://", clock=clock, **QUIET) as memory:
                     yield memory
         """
     )

@@ -10,7 +10,10 @@ from typing import Any
 
 import psycopg
 
-TABLES = ("sessions", "events", "archived_events", "state", "tasks", "memory_entries", "journal", "consumers", "seals")
+TABLES = (
+    "sessions", "events", "archived_events", "state", "tasks", "memory_entries", "memory_texts", "vector_spaces",
+    "memory_vectors", "embedding_cache", "journal", "consumers", "seals",
+)  # fmt: skip
 
 Rows = list[tuple[Any, ...]]
 
@@ -58,8 +61,9 @@ Database = SqliteDatabase | PostgresDatabase
 
 
 def contents(database: Database) -> dict[str, Rows]:
-    """Every row of every table; seals apart, which come by themselves."""
-    return {table: sorted(database.query(f"SELECT * FROM {table}"), key=repr) for table in TABLES if table != "seals"}
+    """Every row of every table; without what comes by itself, which is seals and how far the indexer has come."""
+    found = {table: sorted(database.query(f"SELECT * FROM {table}"), key=repr) for table in TABLES if table != "seals"}
+    return found | {"consumers": [row for row in found["consumers"] if row[0] not in ("conversations", "embeddings")]}
 
 
 HOLD_LOCK = """

@@ -24,7 +24,7 @@ from mnemon.coroutines import complete
 from mnemon.sql import Query
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0  # seconds; how long a child may take on a machine that is busy with other things
+PATIENCE = 300.0  # seconds; how long a child may take on a machine that is busy with other things
 FACES = ("async", "blocking")
 
 Program = Callable[..., Coroutine[Any, Any, None]]
@@ -151,9 +151,11 @@ async def write_own_keys(memory: Any, session_ids: list[str], times: int) -> Non
 
 async def write_until_killed(memory: Any, run: str) -> None:
     """Append, add and update for ever, saying after each write that it was acknowledged."""
+    await settle(memory.recall("what is there?", namespaces="app:kills"))  # now the embedder is loaded
     for number in count(1):
         delta = {"user:last": f"{run}-{number}", f"seen-{run}": number}
-        event = await settle(memory.sessions.append_event("shared", {"run": run, "number": number}, delta))
+        body = {"run": run, "number": number, "text": f"event {number} of {run}"}
+        event = await settle(memory.sessions.append_event("shared", body, delta))
         say("event", event.id, run, number)
         await settle(memory.memories.add_memory("app:kills", f"{run}-{number}", {"number": number}))
         say("memory", f"{run}-{number}", 1, number)

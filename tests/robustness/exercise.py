@@ -8,6 +8,8 @@ from itertools import islice
 from typing import Any
 
 import mnemon
+from mnemon.testing import FakeVectorMemory
+from mnemon.testing.embedders import FakeEmbedder
 from tests.robustness.children import settle
 
 SERVICES: Mapping[str, type] = {
@@ -16,12 +18,27 @@ SERVICES: Mapping[str, type] = {
     "state": mnemon.StateStore,
     "tasks": mnemon.TaskService,
     "memories": mnemon.MemoryService,
+    "vectors": mnemon.VectorService,
+    "index": mnemon.IndexService,
     "consumer": mnemon.Consumer,
 }
 ENDLESS = {("consumer", "run")}  # tried where it can be ended
 OWNERS = ("session_id", "app_name", "user_id", "project_id")  # what `**owner` stands for
 PAST = datetime(2000, 1, 1, tzinfo=UTC)
 FUTURE = datetime.now(UTC) + timedelta(days=1)
+DIMENSION = 256  # of the static embedder, which takes the place of the one at the beginning
+
+
+def shelf(space: mnemon.Space) -> FakeVectorMemory:
+    """A vector store outside the database, of which there is no other."""
+    return FakeVectorMemory(space)
+
+
+def settings() -> dict[str, Any]:
+    """What a memory has to be opened with, so that all there is can be used and nothing else happens meanwhile."""
+    return {
+        "max_events_kept": 10, "background": False, "embedder": FakeEmbedder(DIMENSION), "vector_stores": (shelf,),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +53,7 @@ class Call:
     def on(self, memory: Any) -> Any:
         """The same call again, on another memory."""
         target = memory.consumer("again") if self.service == "consumer" else memory
-        service = (
-            getattr(target, self.service) if self.service in ("sessions", "state", "tasks", "memories") else target
-        )
+        service = target if self.service in ("", "consumer") else getattr(target, self.service)
         return getattr(service, self.method)(*self.args, **self.kwargs)
 
     def parameters(self) -> set[str]:
@@ -120,15 +135,19 @@ async def _first(changes: AsyncIterator[Any], number: int) -> AsyncIterator[Any]
 
 
 async def exercise(memory: Any) -> None:
-    """Call everything, on an empty database, through either face."""
+    """Call everything, on an empty database that was opened with `settings()`, through either face."""
     await use_sessions(memory.sessions)
     await use_state(memory.state)
     await use_tasks(memory.tasks)
     await use_memories(memory.memories)
     await use_search(memory.memories)
+    await use_recall(memory)
+    await use_vectors(memory.vectors)
     await use_journal(memory)
     await use_as_principal(memory)
+    await use_index(memory)
     await end_sessions(memory.sessions)
+    await settle(memory.settled())
 
 
 async def use_sessions(sessions: Any) -> None:
@@ -250,6 +269,10 @@ async def use_memories(memories: Any) -> None:
     await settle(memories.list_namespaces("user:alice", limit=5))
     await settle(memories.list_namespaces())
     await settle(memories.purge_memory("user:alice:n3", "k", "bob", "t1"))
+    drafts = [mnemon.MemoryDraft("one", "user:alice:n8", "k"), mnemon.MemoryDraft("two", "user:alice:n8")]
+    await settle(memories.put_memories(drafts, "bob", "t1"))
+    await settle(memories.forget_memories("user:alice:n8", "k", erase=False, actor="bob", task_id="t1"))
+    await settle(memories.forget_memories("user:alice:n8", erase=True))
 
 
 async def use_search(memories: Any) -> None:
@@ -267,6 +290,59 @@ async def use_search(memories: Any) -> None:
                 page = await settle(memories.search_memories(prefix, limit=1, order=order, **narrow))
                 cursor = page.next_cursor
                 await settle(memories.search_memories(prefix, limit=1, order=order, cursor=cursor, **narrow))
+
+
+async def use_recall(memory: Any) -> None:
+    city = {
+        "namespace": "user:alice:profile", "key": "city", "memory_type": "semantic", "thread": "talk", "position": 3,
+        "occurred_at": PAST, "author": "Alice", "importance": 0.7, "trust": 0.9, "metadata": {"n": 1},
+        "actor": "bob", "task_id": "t1",
+    }  # fmt: skip
+    for text in ("Alice lives in Bergen", "Alice lives in Oslo, says ERR-1042", "Alice lives in Oslo, says ERR-1042"):
+        await settle(memory.remember(text, **city))
+    told = [{"text": f"turn {number}", "thread": "talk", "position": number} for number in range(8)]
+    await settle(memory.remember_many([*told, "Alice works"], namespace="user:alice:notes", actor="bob", task_id="t1"))
+    await settle(memory.sessions.append_event("s2", {"role": "user", "text": "I moved to Oslo", "author": "Alice"}))
+    await settle(memory.settled(timeout=60))
+    where = {"n": {"gte": 0}, "or": [{"tags": {"contains": "a"}}, {"not": {"n": {"in": [5, 6]}}}]}
+    for narrow in ({}, {"k": 3, "types": ["semantic"], "where": where, "min_trust": 0.5, "explain": True, "offset": 1}):
+        for namespaces in ("user:alice", ["user:alice:profile", "session:s2"], ""):
+            await settle(memory.recall("Where does Alice live?", namespaces=namespaces, **narrow))
+            await settle(memory.recall("ERR-1042 in Oslo", namespaces=namespaces, as_of=FUTURE, **narrow))
+    await settle(memory.context("Where does Alice live?", session_id="s2", budget=500))
+    await settle(memory.context("Where does Alice live?", namespaces=["user:alice"]))
+    await settle(memory.forget("user:alice:profile", "city", actor="bob", task_id="t1"))
+    await settle(memory.forget("user:alice:notes", erase=True))
+
+
+async def use_vectors(vectors: Any) -> None:
+    one, other = ([float(number == place) for number in range(DIMENSION)] for place in (0, 1))
+    await settle(
+        vectors.store("v1", one, {"n": 1}, namespace="user:alice:v", text="the first", actor="bob", task_id="t1")
+    )
+    drafts = [mnemon.VectorDraft("v1", other, {"n": 2}, "user:alice:v"), mnemon.VectorDraft("v2", one)]
+    await settle(vectors.store_many(drafts, actor="bob", task_id="t1"))
+    await settle(vectors.query(one))
+    narrow = {"namespaces": ["user:alice"], "types": ["semantic"], "min_trust": 0.5, "text": "the first"}
+    await settle(vectors.query(one, 5, {"n": {"gte": 0}}, **narrow))
+    await settle(vectors.describe())
+    await settle(vectors.delete("v1", namespace="user:alice:v", actor="bob", task_id="t1"))
+
+
+async def use_index(memory: Any) -> None:
+    """Look after what finds memories, and change the embedder."""
+    index, heard = memory.index, []
+    await settle(index.settled(60))
+    await settle(index.verify("shelf", mend=True))
+    assert all(drift.is_none for drift in (await settle(index.verify())).values())
+    await settle(index.rebuild("shelf", progress=heard.append))
+    [first] = await settle(index.spaces())
+    second = await settle(memory.reembed("static", progress=heard.append))
+    assert await settle(index.reembed("static", progress=heard.append)) == second
+    assert heard
+    await settle(memory.recall("Where does Alice live?", namespaces="user:alice"))
+    await settle(index.drop_space(first))
+    assert await settle(index.spaces()) == (second,)
 
 
 async def use_journal(memory: Any) -> None:
@@ -298,14 +374,24 @@ async def use_consumer(memory: Any) -> None:
     consumer = memory.consumer("reader", lease=30, batch=10)
     assert await settle(consumer.process(ignore_in_transaction)) == 10
     assert await settle(consumer.deliver(ignore)) == 10
+    assert await settle(consumer.prepare(prepare_nothing)) == 10
+    await settle(consumer.has_work())
+    await settle(consumer.has_reached(3))
     await settle(consumer.status())
     await settle(consumer.release())
     await settle(consumer.rewind(1))
+    followed = memory.consumer("follower", entities=["memory", "space"])
+    await settle(followed.process(ignore_in_transaction))
+    await settle(followed.release())
     await settle(memory.consumers())
 
 
 async def ignore_in_transaction(tx: Any, changes: Sequence[mnemon.Change]) -> None:
     pass
+
+
+async def prepare_nothing(changes: Sequence[mnemon.Change]) -> Any:
+    return lambda tx: ignore_in_transaction(tx, changes)
 
 
 async def ignore(changes: Sequence[mnemon.Change]) -> None:
@@ -331,6 +417,10 @@ async def use_as_principal(memory: Any) -> None:
     await use_search(scoped.memories)
     await settle(scoped.memories.get_thread("thread"))
     await settle(scoped.memories.list_namespaces())
+    await settle(scoped.recall("Where does Alice live?", namespaces=["", "session:s2"]))
+    await settle(scoped.recall("Where does Alice live?", namespaces="", as_of=FUTURE))
+    await settle(scoped.context("Where does Alice live?", session_id="s2"))
+    await settle(scoped.vectors.query([1.0] * DIMENSION))
     await take(scoped.changes(), 5)
     await settle(scoped.audit())
     await settle(scoped.audit(since=PAST))

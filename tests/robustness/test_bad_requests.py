@@ -10,7 +10,7 @@ import pytest
 import mnemon
 from mnemon import sync
 from tests.robustness.behind import Database, contents
-from tests.robustness.exercise import ENDLESS, Call, Recorder, exercise, public_methods, take
+from tests.robustness.exercise import ENDLESS, Call, Recorder, exercise, public_methods, settings, take
 
 Request = Callable[[sync.BlockingMemory], Any]
 
@@ -31,6 +31,7 @@ UNKNOWN: dict[str, Request] = {
     "state.entries": lambda m: m.state.entries("x", session_id="nobody"),
     "state.watch": lambda m: next(m.state.watch("x", session_id="nobody")),
     "tasks.create": lambda m: m.tasks.create("step", session_id="nobody"),
+    "context": lambda m: m.context("what happened?", session_id="nobody"),
 }
 
 TAKEN: dict[str, tuple[type[mnemon.IntegrityError], str, Request]] = {
@@ -96,6 +97,21 @@ TOO_LARGE: dict[str, tuple[type[mnemon.InvalidInput], str, Request]] = {
     "namespace": (
         mnemon.InvalidNamespace, "at most 40", lambda m: m.memories.add_memory(f"user:{'n' * 40}", "k", 1),
     ),
+    "remembered": (
+        mnemon.ValueTooLarge, "max_value_bytes", lambda m: m.remember("x" * 200, namespace="user:alice", key="new"),
+    ),
+    "one of many remembered": (
+        mnemon.ValueTooLarge,
+        "max_value_bytes",
+        lambda m: m.remember_many([{"text": t * 99, "key": t} for t in ("a", "äöü")], namespace="user:alice"),
+    ),
+    "text of a vector": (
+        mnemon.ValueTooLarge, "max_value_bytes", lambda m: m.vectors.store("v", [1.0] * 256, text="x" * 200),
+    ),
+    "namespace to recall from": (
+        mnemon.InvalidNamespace, "at most 40", lambda m: m.recall("what?", namespaces=f"user:{'n' * 40}"),
+    ),
+    "question": (mnemon.InvalidInput, "at most 10000", lambda m: m.recall("x" * 10_001, namespaces="user:alice")),
     "task": (mnemon.ValueTooLarge, "max_value_bytes", lambda m: m.tasks.create("step", input="x" * 200)),
     "result": (
         mnemon.ValueTooLarge, "max_value_bytes", lambda m: m.tasks.update("t1", "completed", result="x" * 200),
@@ -142,28 +158,34 @@ def test_what_is_too_large_is_refused(furnished: Database, name: str) -> None:
     expect(furnished, *TOO_LARGE[name], **limits)
 
 
-async def replay(call: Call, memory: Any) -> None:
+@pytest.mark.parametrize("one", ["Alice lives in Oslo", {"text": "Alice lives in Oslo", "key": "city"}])
+def test_one_memory_is_not_many(database: Database, one: Any) -> None:
+    """Its letters, or the names of its arguments, would be remembered one by one."""
+    expect(database, mnemon.InvalidInput, "use remember", lambda m: m.remember_many(one, namespace="user:alice"))
+
+
+async def replay(call: Call, memory: Any) -> Any:
     """Make a call again and wait for what it gives, on either face."""
     answer = call.on(memory)
     if hasattr(answer, "__await__"):
-        await answer
-    elif call.method in ("changes", "watch"):
-        await take(answer, 1)
+        return await answer
+    return await take(answer, 1) if call.method in ("changes", "watch") else answer
 
 
 async def test_a_closed_store_says_so_whatever_is_asked(url: str) -> None:
     # given calls that all work while the store is open
     calls: list[Call] = []
-    async with mnemon.open(url, max_events_kept=10) as memory:
+    async with mnemon.open(url, **settings()) as memory:
         await exercise(Recorder(memory, calls))
     asked = {(call.service, call.method): call for call in calls}
     assert asked.keys() == public_methods() - ENDLESS - {("", "close")}
     # when it is closed, then each says so
+    await asyncio.sleep(1)  # for so long what is known of the vector spaces is believed
     quiet = {("", "as_principal"), ("", "consumer")}  # they only make a handle
     for name, call in asked.items():
         if name not in quiet:
             with pytest.raises(mnemon.StoreClosed, match="closed"):
-                await replay(call, memory)
+                pytest.fail(f"{name}: {await replay(call, memory)}")
     # and closing again is no mistake
     await memory.close()
 

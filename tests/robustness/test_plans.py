@@ -13,7 +13,7 @@ import mnemon
 from mnemon.ports import Params, Row, Store, Transaction, Unit
 from mnemon.sql import Query
 from mnemon.testing.handles import over, parts_of
-from tests.robustness.exercise import ENDLESS, Call, Recorder, exercise, public_methods, public_parameters
+from tests.robustness.exercise import ENDLESS, Call, Recorder, exercise, public_methods, public_parameters, settings
 
 REQUIRED_INDEXES = {
     "idx_sessions_status_updated",
@@ -38,6 +38,9 @@ WALKS = (
     r"namespace = :open0",  # what a principal may see of the journal
     r"^list_(active|sessions):.*user_owner0",  # what a principal may see of all sessions
     r"^search_recent:.*namespace = :within0",
+    r"^(count_)?tail:",  # what a vector store has not been told yet, which is little while the indexer works
+    r"^count_(changes|written):",  # how much there is for a new embedder to do
+    r"^valid_then:.*AND \(1 = 1\)",  # all that there was
 )
 
 Plans = dict[str, list[str]]
@@ -119,14 +122,17 @@ def found_in(plans: Plans, pattern: str) -> dict[str, list[str]]:
 
 @pytest.fixture
 async def sqlite_plans(sqlite_url: str) -> Plans:
-    async with mnemon.open(sqlite_url, max_events_kept=10) as memory:
+    async with mnemon.open(sqlite_url, **settings()) as memory:
         statements, _ = await use_everything(memory)
         return await explain(parts_of(memory).store, statements, "EXPLAIN QUERY PLAN")
 
 
 def test_no_query_of_sqlite_scans_a_table(sqlite_plans: Plans) -> None:
-    # A JSON value is scanned by what is in it; a constant row is no table.
-    assert found_in(sqlite_plans, r"^SCAN (?!json_each|CONSTANT ROW|\d+ CONSTANT)") == {}
+    # A JSON value is scanned by what is in it; constant rows, and the few that a part of the query found, are no table;
+    # a full-text index answers by itself.
+    few = r"json_each|CONSTANT ROW|\d+ CONSTANT|places|changes|\w+ VIRTUAL TABLE INDEX \d+:"
+    scans = found_in(sqlite_plans, rf"^SCAN (?!{few})")
+    assert [name for name in scans if not re.search(r"^valid_then:.*AND \(1 = 1\)", name, re.DOTALL)] == []
 
 
 def test_every_required_index_is_of_use(sqlite_plans: Plans) -> None:
@@ -154,7 +160,7 @@ async def fill(memory: mnemon.HybridMemoryService, mark: str, size: int) -> None
 
 async def count_steps(path: Path, size: int) -> dict[str, int]:
     """How many steps of SQLite's machine each reading statement takes in the midst of other people's data."""
-    async with mnemon.open(f"sqlite:///{path}", max_events_kept=10) as memory:
+    async with mnemon.open(f"sqlite:///{path}", **settings()) as memory:
         await fill(memory, "before", size)
         statements, _ = await use_everything(memory)
         await fill(memory, "after", size)
@@ -162,7 +168,7 @@ async def count_steps(path: Path, size: int) -> dict[str, int]:
         return {
             f"{query.name}: {text}": _steps(connection, text, params)
             for text, (query, params) in statements.items()
-            if text.startswith("SELECT")
+            if text.startswith(("SELECT", "WITH"))
         }
 
 
@@ -187,7 +193,7 @@ async def test_no_query_walks_over_what_it_is_not_about(tmp_path: Path) -> None:
 
 
 async def test_no_query_of_postgres_needs_to_scan_a_table(postgres_url: str) -> None:
-    async with mnemon.open(postgres_url, max_events_kept=10) as memory:
+    async with mnemon.open(postgres_url, **settings()) as memory:
         statements, _ = await use_everything(memory)
         # An empty table is read whole whatever the indexes: this asks what is possible, not what is quick.
         store = parts_of(memory).store
@@ -196,7 +202,7 @@ async def test_no_query_of_postgres_needs_to_scan_a_table(postgres_url: str) -> 
 
 
 async def test_everything_public_is_tried_with_every_parameter(sqlite_url: str) -> None:
-    async with mnemon.open(sqlite_url, max_events_kept=10) as memory:
+    async with mnemon.open(sqlite_url, **settings()) as memory:
         _, calls = await use_everything(memory)
     called = {(call.service, call.method) for call in calls}
     passed = {(call.service, call.method, name) for call in calls for name in call.parameters()}

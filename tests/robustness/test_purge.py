@@ -2,9 +2,11 @@
 
 import random
 import sqlite3
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,27 +14,34 @@ from typing import Any
 import psycopg
 import pytest
 
-import mnemon
 from mnemon import sync
-from tests.robustness.behind import PostgresDatabase
+from mnemon.testing.embedders import FakeEmbedder
+from tests.robustness.behind import Database, PostgresDatabase, SqliteDatabase
 
 SECRETS = 25
 SIZES = (1, 8, 30, 90, 140, 1000)  # times the marker: from a few bytes to several pages
+HIDDEN = "user:alice:hidden"
+SECRET = b"SECRET"
 
 # Another process has to look: closing the file in this one would release SQLite's locks on it.
 SEARCH = """
 import pathlib, sys
-marker = sys.argv[1].encode()
-for path in pathlib.Path(sys.argv[2]).rglob("*"):
-    if path.is_file() and marker in path.read_bytes():
-        print(path.name)
+marks = [bytes.fromhex(mark) for mark in sys.stdin.read().split()]
+for path in pathlib.Path(sys.argv[1]).rglob("*"):
+    if path.is_file():
+        content = path.read_bytes()
+        if any(mark in content or mark.lower() in content for mark in marks):
+            print(path.name)
 """
 
+Erase = Callable[[sync.BlockingMemory], object]
 
-def files_with(marker: str, folder: Path) -> list[str]:
-    """The names of the files below a folder that hold the marker."""
-    command = [sys.executable, "-c", SEARCH, marker, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+def files_with(marks: Iterable[bytes], folder: Path) -> list[str]:
+    """The names of the files below a folder that hold a mark, also in small letters, as words are kept."""
+    given = " ".join(mark.hex() for mark in marks)
+    command = [sys.executable, "-c", SEARCH, str(folder)]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout.split()
 
 
 def secret(number: int, chance: random.Random) -> dict[str, str]:
@@ -43,7 +52,7 @@ def secret(number: int, chance: random.Random) -> dict[str, str]:
 def keep_secrets(memory: sync.BlockingMemory, chance: random.Random) -> None:
     """Memories in all the states that they can be in."""
     for number in range(SECRETS):
-        place = ("user:alice", f"secret-{number}")
+        place = (HIDDEN, f"hidden-{number}")
         memory.memories.add_memory(*place, secret(number, chance))
         if number % 2:
             memory.memories.update_memory(*place, secret(number, chance))
@@ -51,6 +60,16 @@ def keep_secrets(memory: sync.BlockingMemory, chance: random.Random) -> None:
             memory.memories.delete_memory(*place)
         if number % 6 == 0:
             memory.memories.restore_memory(*place)
+
+
+def vectors_kept(database: Database) -> list[bytes]:
+    """The beginnings of the secrets' vectors, as they are on the disk."""
+    column = "embedding" if isinstance(database, SqliteDatabase) else "embedding::real[]"
+    rows = database.query(
+        f"SELECT {column} FROM memory_vectors JOIN memory_entries ON id = memory_id WHERE namespace = '{HIDDEN}'"
+    )
+    assert len(rows) >= SECRETS
+    return list({row[0][:40] if isinstance(row[0], bytes) else struct.pack("<10f", *row[0][:10]) for row in rows})
 
 
 def live_around(memory: sync.BlockingMemory, chance: random.Random, times: int) -> None:
@@ -67,38 +86,57 @@ def live_around(memory: sync.BlockingMemory, chance: random.Random, times: int) 
             memory.memories.purge_memory(*place)
 
 
-def purge_secrets(memory: sync.BlockingMemory) -> list[mnemon.PurgeReceipt]:
-    return [memory.memories.purge_memory("user:alice", f"secret-{number}", "officer") for number in range(SECRETS)]
+def purge_each(memory: sync.BlockingMemory) -> None:
+    receipts = [memory.memories.purge_memory(HIDDEN, f"hidden-{number}", "officer") for number in range(SECRETS)]
+    assert all(receipt.scrubbed for receipt in receipts)
+    purges = {change.position: change.entity_id for change in memory.changes() if change.operation == "purge"}
+    assert [purges[receipt.position] for receipt in receipts] == [receipt.key for receipt in receipts]
 
 
-def check_gone(memory: sync.BlockingMemory, receipts: list[mnemon.PurgeReceipt]) -> None:
+def forget_all(memory: sync.BlockingMemory) -> None:
+    assert memory.forget(HIDDEN, erase=True, actor="officer") == SECRETS
+
+
+def check_gone(memory: sync.BlockingMemory) -> None:
     """Nothing that the library can be asked knows more than that there was something."""
-    for receipt in receipts:
-        assert memory.memories.get_memory(receipt.namespace, receipt.key) is None
-        assert memory.memories.get_memory_history(receipt.namespace, receipt.key) == []
+    for number in range(SECRETS):
+        assert memory.memories.get_memory(HIDDEN, f"hidden-{number}") is None
+        assert memory.memories.get_memory_history(HIDDEN, f"hidden-{number}") == []
+        for question in (f"SECRET-{number:03}", f"what is 'hidden-{number}'?"):
+            assert all("SECRET" not in repr(hit) for hit in memory.recall(question, namespaces="", k=100))
     assert all("SECRET" not in repr(found) for found in memory.memories.search_memories(limit=1000))
     changes = list(memory.changes())
     assert all("SECRET" not in repr(change) for change in changes)
-    purges = {change.position: change for change in changes if change.operation == "purge"}
-    assert [purges[receipt.position].actor for receipt in receipts] == ["officer"] * SECRETS
-    assert all(receipt.scrubbed for receipt in receipts)
+    purges = Counter(
+        change.entity_id for change in changes if change.operation == "purge" and change.actor == "officer"
+    )
+    assert purges == Counter(f"hidden-{number}" for number in range(SECRETS))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_purge_leaves_no_byte_in_the_files_of_sqlite(sqlite_url: str, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "erase", "embedder"),
+    [(0, purge_each, "static"), (1, purge_each, FakeEmbedder(64)), (2, forget_all, FakeEmbedder(64))],
+    ids=["each", "each-cached", "all-cached"],
+)
+def test_a_purge_leaves_no_byte_in_the_files_of_sqlite(
+    sqlite_url: str, tmp_path: Path, seed: int, erase: Erase, embedder: Any
+) -> None:
     chance = random.Random(seed)
-    with sync.open(sqlite_url) as memory, sync.open(sqlite_url) as reader:
+    with sync.open(sqlite_url, embedder=embedder) as memory, sync.open(sqlite_url, embedder=embedder) as reader:
         # given secrets in the midst of other memories
         live_around(memory, chance, 100)
         keep_secrets(memory, chance)
         live_around(memory, chance, 300)
-        reader.memories.search_memories()
-        assert files_with("SECRET", tmp_path) != []
+        assert len(reader.recall("who knows SECRET-001?", namespaces=HIDDEN, k=100)) > 10
+        vectors = vectors_kept(SqliteDatabase(sqlite_url))
+        for mark in (SECRET, *vectors):
+            assert files_with([mark], tmp_path) != []
         # when they are purged
-        receipts = purge_secrets(memory)
+        erase(memory)
         # then they are gone from the file and from everything beside it
-        assert files_with("SECRET", tmp_path) == []
-        check_gone(memory, receipts)
+        assert files_with([SECRET, *vectors], tmp_path) == []
+        check_gone(memory)
+        check_gone(reader)
         assert memory.verify().intact
 
 
@@ -109,24 +147,29 @@ def data_directory(url: str) -> Path:
         return Path(row[0])
 
 
-def test_a_purge_leaves_no_byte_in_the_tables_of_postgres(postgres_url: str, postgres_schema: str) -> None:
+@pytest.mark.parametrize("erase", [purge_each, forget_all])
+def test_a_purge_leaves_no_byte_in_the_tables_of_postgres(
+    postgres_url: str, postgres_schema: str, erase: Erase
+) -> None:
     chance = random.Random(0)
     database = PostgresDatabase(postgres_url, postgres_schema)
     tables = data_directory(postgres_url) / "base"
-    with sync.open(postgres_url) as memory:
+    with sync.open(postgres_url, embedder=FakeEmbedder(64)) as memory:
         # given secrets in the midst of other memories, some large enough to be stored apart, written to disk
         live_around(memory, chance, 40)
         keep_secrets(memory, chance)
         memory.memories.add_memory("user:alice", "large", {"text": "SECRET" + random.Random(1).randbytes(9000).hex()})
         database.query("CHECKPOINT")
-        assert files_with("SECRET", tables) != []
+        vectors = vectors_kept(database)
+        for mark in (SECRET, *vectors):
+            assert files_with([mark], tables) != []
         # when they are purged
         memory.memories.purge_memory("user:alice", "large")
-        receipts = purge_secrets(memory)
+        erase(memory)
         # then they are gone from the tables' files
         database.query("CHECKPOINT")
-        assert files_with("SECRET", tables) == []
-        check_gone(memory, receipts)
+        assert files_with([SECRET, *vectors], tables) == []
+        check_gone(memory)
 
 
 def purge_while_read(
@@ -154,7 +197,7 @@ def test_a_reader_of_sqlite_delays_the_scrubbing(sqlite_url: str, tmp_path: Path
                 lambda: reader.execute("SELECT COUNT(*) FROM memory_entries").fetchone(),
                 lambda: reader.execute("COMMIT"),
             )
-        assert files_with("SECRET", tmp_path) == []
+        assert files_with([SECRET], tmp_path) == []
 
 
 @pytest.mark.parametrize("table", ["memory_entries", "sessions"])
@@ -170,4 +213,4 @@ def test_a_reader_of_postgres_delays_the_scrubbing(
             lambda: reader.execute("COMMIT"),
         )
         PostgresDatabase(postgres_url, postgres_schema).query("CHECKPOINT")
-    assert files_with("SECRET", data_directory(postgres_url) / "base") == []
+    assert files_with([SECRET], data_directory(postgres_url) / "base") == []

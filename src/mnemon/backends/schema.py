@@ -5,7 +5,7 @@ from collections.abc import Callable
 from mnemon.errors import SchemaTooNew, SchemaTooOld
 from mnemon.settings import Settings
 
-HEAD = "0002"
+HEAD = "0003"
 VERSION_TABLE = "mnemon_schema"
 
 

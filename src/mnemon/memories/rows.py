@@ -1,6 +1,6 @@
 """Memories as rows of `memory_entries`, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mnemon.building import builder
@@ -12,19 +12,24 @@ from mnemon.ports import Row
 from mnemon.sql import load
 from mnemon.values import decode_all
 
-_COLUMNS = (
+COLUMNS = (
     "id", "namespace", "key", "value", "memory_type", "version", "is_deleted", "is_current", "metadata",
     "created_by", "updated_by", "task_id", "created_at", "updated_at",
     "session_id", "event_id", "author", "trust", "importance",
     "thread", "position", "occurred_at", "valid_from", "valid_to",
 )  # fmt: skip
 LONGEST_THREAD = 1024
-SQL = {name: query.fill(columns=", ".join(_COLUMNS)) for name, query in load("memories").items()}
+SQL = {name: query.fill(columns=", ".join(COLUMNS)) for name, query in load("memories").items()}
 
 
 def named(row: Row) -> dict[str, Any]:
     """A row as the parameters that would write it again."""
-    return dict(zip(_COLUMNS, row, strict=True))
+    return dict(zip(COLUMNS, row, strict=True))
+
+
+def stored(row: Mapping[str, Any]) -> Row:
+    """The parameters that wrote a row, as the row."""
+    return tuple(row[column] for column in COLUMNS)
 
 
 _memory = builder(Memory)

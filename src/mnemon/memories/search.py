@@ -100,6 +100,13 @@ def _halves(prefix: str, namespace: str, key: str) -> list[tuple[str, dict[str, 
     return [("search_exact", exact), ("search_below", below)]
 
 
+async def list_places(store: Store, prefix: str, *, deleted: bool, limit: int = 200) -> list[tuple[str, str]]:
+    """The namespaces and keys of the first memories at or below a prefix, with or without those that are deleted."""
+    conditions = [under("namespace", [prefix], "within"), *([] if deleted else [Fragment("is_deleted = FALSE")])]
+    rows = await store.fetch(SQL["list_places"].where(conditions), {"limit": limit, **params_of(conditions)})
+    return [(namespace, key) for namespace, key in rows]
+
+
 async def list_namespaces(tx: Transaction, prefixes: Sequence[str], limit: int) -> list[NamespaceCount]:
     """The namespaces that hold live memories, with how many; hops from one to the next."""
     found: list[NamespaceCount] = []

@@ -1,7 +1,8 @@
 """Long-term memories: JSON values under a namespace and a key, each change a new version."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,16 +10,26 @@ from typing import Any
 from mnemon import journal
 from mnemon.access import Access, under
 from mnemon.clock import Clock, micros_or_none, moment
-from mnemon.errors import ConflictError, InvalidInput, MemoryExists, MemoryNotFound
+from mnemon.errors import InvalidInput, MemoryExists, MemoryNotFound
 from mnemon.journal import Origin, origin_of
 from mnemon.memories import search
 from mnemon.memories.differences import compare
-from mnemon.memories.rows import LONGEST_THREAD, SQL, check_type, memories, named, placement_row, provenance_row
+from mnemon.memories.rows import (
+    LONGEST_THREAD,
+    SQL,
+    check_type,
+    memories,
+    named,
+    placement_row,
+    provenance_row,
+)
 from mnemon.memories.search import Order, Search
+from mnemon.memories.writing import Writing, entry_of, not_found
 from mnemon.model import (
     Difference,
     Level,
     Memory,
+    MemoryDraft,
     MemoryType,
     NamespaceCount,
     Page,
@@ -28,9 +39,9 @@ from mnemon.model import (
 )
 from mnemon.namespaces import EVERYTHING, check_key, check_namespace, check_prefix
 from mnemon.pages import check_limit
-from mnemon.ports import Raced, Store, Transaction
+from mnemon.ports import Store, Transaction
 from mnemon.settings import Settings
-from mnemon.values import encode, encode_metadata
+from mnemon.values import decode_all, encode, encode_metadata
 
 _ENDLESS = 2**62
 
@@ -41,11 +52,12 @@ class MemoryService:
     Nothing is overwritten: a change, a deletion and a restoration are each a new version.
     """
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access, writing: Writing) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
         self._access = access
+        self._writing = writing
 
     async def add_memory(
         self,
@@ -64,30 +76,27 @@ class MemoryService:
 
         A key that was deleted before gets the next version, so that its history goes on.
         """
-        self._check_place(namespace, key, "write")
+        draft = MemoryDraft(value, namespace, key, memory_type, metadata, provenance, placement)
         origin = self._origin(created_by, task_id)
-        row = {
-            "namespace": namespace, "key": key, "version": 1, "is_deleted": False,
-            "value": encode("the memory's value", value, self._settings.max_value_bytes),
-            "memory_type": str(check_type(memory_type)),
-            "metadata": encode_metadata(metadata, self._settings.max_value_bytes),
-            "created_by": origin.actor, "updated_by": origin.actor, "task_id": task_id,
-            "created_at": origin.now, "updated_at": origin.now,
-            **provenance_row(provenance or Provenance()),
-            **placement_row(placement or Placement(), origin.now),
-        }  # fmt: skip
+        row = self._writing.new_row(draft, origin)
+        vectors = await self._writing.findable.embed([value])
 
         async def unit(tx: Transaction) -> int:
-            inserted = await tx.fetch_one(SQL["insert_memory"], row)
-            if inserted:
-                await journal.record(tx, [_entry(origin, "add", namespace, key, 1)])
-                return inserted[0]
-            before = await self._retire(tx, namespace, key, None)
-            if not before["is_deleted"]:
+            added = await self._writing.add(tx, origin, row, vectors[0])
+            if added is None:
                 raise MemoryExists(f"{namespace!r} has a memory {key!r} already; use update_memory")
-            return await self._insert(tx, origin, "add", {**row, "version": before["version"] + 1})
+            return added["id"]
 
         return await self._store.write(unit)
+
+    async def put_memories(
+        self, drafts: Sequence[MemoryDraft], actor: str | None = None, task_id: str | None = None
+    ) -> list[Memory]:
+        """Add the memories, or write a new version of those that are there; all of them or none.
+
+        One that says what its current version says already is left as it is.
+        """
+        return await self._store.write(await self._writing.putting(drafts, self._origin(actor, task_id)))
 
     async def get_memory(
         self, namespace: str, key: str, version: int | None = None, as_of: datetime | None = None
@@ -99,7 +108,7 @@ class MemoryService:
         if version is not None and as_of is not None:
             raise InvalidInput("ask for a version or for a moment, not both")
         _check_number("a version", version)
-        self._check_place(namespace, key, "read")
+        self._writing.check_place(namespace, key, "read")
         name = "get_current" if version is None and as_of is None else "get_version" if as_of is None else "get_as_of"
         params = {"namespace": namespace, "key": key, "version": version, "as_of": micros_or_none(as_of)}
         rows = await self._store.fetch(SQL[name], params)
@@ -125,7 +134,7 @@ class MemoryService:
         A new version holds from now on, unless `placement` says from when. With
         `expected_version`, `ConflictError` if the memory has changed since.
         """
-        self._check_place(namespace, key, "write")
+        self._writing.check_place(namespace, key, "write")
         origin = self._origin(updated_by, task_id)
         changes: dict[str, Any] = {"value": encode("the memory's value", value, self._settings.max_value_bytes)}
         if metadata is not None:
@@ -136,12 +145,15 @@ class MemoryService:
             changes |= provenance_row(provenance)
         if placement is not None:
             changes |= placement_row(placement, origin.now)
+        vectors = await self._writing.findable.embed([value])
 
         async def unit(tx: Transaction) -> int:
-            before = await self._retire(tx, namespace, key, expected_version)
+            before = await self._writing.retire(tx, namespace, key, expected_version)
             if before["is_deleted"]:
                 raise MemoryNotFound(f"memory {key!r} of {namespace!r} is deleted; use restore_memory first")
-            return await self._follow(tx, origin, "update", before, changes)
+            row = await self._writing.follow(tx, origin, "update", before, changes)
+            await self._writing.findable.put(tx, [row], vectors)
+            return row["version"]
 
         return await self._store.write(unit)
 
@@ -155,14 +167,14 @@ class MemoryService:
         expected_version: int | None = None,
     ) -> None:
         """Delete softly: a new version says so, and everything before it stays."""
-        self._check_place(namespace, key, "write")
+        self._writing.check_place(namespace, key, "write")
         origin = self._origin(deleted_by, task_id)
 
         async def unit(tx: Transaction) -> None:
-            before = await self._retire(tx, namespace, key, expected_version)
+            before = await self._writing.retire(tx, namespace, key, expected_version)
             if before["is_deleted"]:
                 raise MemoryNotFound(f"memory {key!r} of {namespace!r} is deleted already")
-            await self._follow(tx, origin, "delete", before, {"is_deleted": True})
+            await self._writing.follow(tx, origin, "delete", before, {"is_deleted": True})
 
         await self._store.write(unit)
 
@@ -175,19 +187,21 @@ class MemoryService:
         task_id: str | None = None,
     ) -> int:
         """Make an earlier version (by default the last that was not a deletion) the newest again."""
-        self._check_place(namespace, key, "write")
+        self._writing.check_place(namespace, key, "write")
         _check_number("a version", version)
         origin = self._origin(restored_by, task_id)
 
         async def unit(tx: Transaction) -> int:
             params = {"namespace": namespace, "key": key, "version": version}
             chosen = await tx.fetch_one(SQL["latest_live_version" if version is None else "get_version"], params)
-            before = await self._retire(tx, namespace, key, None)
+            before = await self._writing.retire(tx, namespace, key, None)
             if chosen is None or named(chosen)["is_deleted"]:
                 raise MemoryNotFound(f"memory {key!r} of {namespace!r} has no version {version} to restore")
             kept = {"created_at", "created_by", "version", "is_current", "id", "valid_from", "valid_to"}
             content = {name: value for name, value in named(chosen).items() if name not in kept}
-            return await self._follow(tx, origin, "restore", before, {**content, "is_deleted": False})
+            row = await self._writing.follow(tx, origin, "restore", before, {**content, "is_deleted": False})
+            await self._writing.findable.put_again(tx, named(chosen)["id"], row)
+            return row["version"]
 
         return await self._store.write(unit)
 
@@ -199,21 +213,63 @@ class MemoryService:
         The journal keeps that there was such a memory and that it was purged, and nothing of what
         it said. The receipt's digest lets whoever still has the content show that this was it.
         """
-        self._check_place(namespace, key, "admin")
-        origin = self._origin(purged_by, task_id)
-
-        async def unit(tx: Transaction) -> PurgeReceipt:
-            rows = await tx.fetch_all(SQL["history"], {"namespace": namespace, "key": key})
-            if not rows:
-                raise _not_found(namespace, key)
-            await tx.execute(SQL["purge"], {"namespace": namespace, "key": key})
-            digest = hashlib.sha256("\n".join(named(row)["value"] for row in rows).encode()).hexdigest()
-            entry = _entry(origin, "purge", namespace, key, None, {"versions": len(rows), "digest": digest})
-            position = await journal.record_one(tx, entry)
-            return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, moment(origin.now), position, False)
-
-        receipt = await self._store.write(unit)
+        receipt = await self._purge(namespace, key, self._origin(purged_by, task_id))
         return replace(receipt, scrubbed=await self._store.scrub())
+
+    async def _purge(self, namespace: str, key: str, origin: Origin) -> PurgeReceipt:
+        self._writing.check_place(namespace, key, "admin")
+
+        async def unit(tx: Transaction) -> tuple[PurgeReceipt, list[str]]:
+            rows = [named(row) for row in await tx.fetch_all(SQL["history"], {"namespace": namespace, "key": key})]
+            if not rows:
+                raise not_found(namespace, key)
+            await tx.execute(SQL["purge"], {"namespace": namespace, "key": key})
+            await self._writing.findable.erase(tx, [row["id"] for row in rows])
+            values: list[str] = [row["value"] for row in rows]
+            digest = hashlib.sha256("\n".join(values).encode()).hexdigest()
+            entry = entry_of(origin, "purge", namespace, key, None, {"versions": len(rows), "digest": digest})
+            position = await journal.record_one(tx, entry)
+            at = moment(origin.now)
+            return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, at, position, False), values
+
+        receipt, values = await self._store.write(unit)
+        await self._writing.findable.forget(decode_all(values))
+        return receipt
+
+    async def forget_memories(
+        self,
+        namespace: str,
+        key: str | None = None,
+        *,
+        erase: bool = False,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> int:
+        """Delete a memory, or without a key all at or below the namespace; how many there were.
+
+        Each is deleted softly and can be restored; `erase` purges it instead, and also those that were
+        deleted before. Without a key it is done one by one: if it is interrupted, call it again.
+        """
+        level: Level = "admin" if erase else "write"
+        self._access.require(check_namespace(namespace, self._settings.max_namespace_length), level)
+        forgotten = 0
+        if key is not None:
+            await self._forget(namespace, key, erase, actor, task_id)
+            forgotten = 1
+        while key is None and (places := await search.list_places(self._store, namespace, deleted=erase)):
+            for place in places:
+                with suppress(MemoryNotFound):  # somebody else was quicker
+                    await self._forget(*place, erase, actor, task_id)
+                    forgotten += 1
+        if erase:
+            await self._store.scrub()
+        return forgotten
+
+    async def _forget(self, namespace: str, key: str, erase: bool, actor: str | None, task_id: str | None) -> None:
+        if erase:
+            await self._purge(namespace, key, self._origin(actor, task_id))
+        else:
+            await self.delete_memory(namespace, key, actor, task_id)
 
     async def search_memories(
         self,
@@ -248,7 +304,7 @@ class MemoryService:
 
     async def get_memory_history(self, namespace: str, key: str) -> list[Memory]:
         """Every version, the oldest first; empty if there never was such a memory."""
-        self._check_place(namespace, key, "read")
+        self._writing.check_place(namespace, key, "read")
         return memories(await self._store.fetch(SQL["history"], {"namespace": namespace, "key": key}))
 
     async def diff_memory(self, namespace: str, key: str, before: int, after: int) -> list[Difference]:
@@ -280,47 +336,6 @@ class MemoryService:
         check_limit(limit)
         return await self._store.read(lambda tx: search.list_namespaces(tx, prefixes, limit), long=True)
 
-    async def _retire(self, tx: Transaction, namespace: str, key: str, expected_version: int | None) -> dict[str, Any]:
-        """Take the newest version's place; it, as a row."""
-        query = SQL["latest_version"].fill(lock=self._store.dialect.row_lock)
-        row = await tx.fetch_one(query, {"namespace": namespace, "key": key})
-        if row is None:
-            raise _not_found(namespace, key)
-        before = named(row)
-        if not before["is_current"]:
-            raise Raced  # another writer was quicker while this one waited for the row
-        await tx.execute(SQL["retire"], {"id": before["id"]})
-        if expected_version not in (None, before["version"]):
-            raise ConflictError(
-                f"memory {key!r} of {namespace!r} has version {before['version']}, not {expected_version}: "
-                "read it again and retry"
-            )
-        return before
-
-    async def _follow(
-        self, tx: Transaction, origin: Origin, operation: str, before: dict[str, Any], changes: dict[str, Any]
-    ) -> int:
-        """Write the version after `before`; its number."""
-        row: dict[str, Any] = {
-            **before, "valid_from": origin.now, "valid_to": None, **changes,
-            "version": before["version"] + 1, "updated_by": origin.actor, "updated_at": origin.now,
-            "task_id": origin.task_id,
-        }  # fmt: skip
-        await self._insert(tx, origin, operation, row)
-        return row["version"]
-
-    async def _insert(self, tx: Transaction, origin: Origin, operation: str, row: dict[str, Any]) -> int:
-        inserted = await tx.fetch_one(SQL["insert_memory"], row)
-        if inserted is None:
-            raise Raced
-        await journal.record(tx, [_entry(origin, operation, row["namespace"], row["key"], row["version"])])
-        return inserted[0]
-
-    def _check_place(self, namespace: str, key: str, level: Level) -> None:
-        check_namespace(namespace, self._settings.max_namespace_length)
-        check_key("a memory's key", key, self._settings.max_key_length)
-        self._access.require(namespace, level)
-
     def _check_prefix(self, prefix: str) -> str:
         return check_prefix(prefix, self._settings.max_namespace_length)
 
@@ -328,21 +343,6 @@ class MemoryService:
         return origin_of(self._access, self._clock.now(), actor, task_id)
 
 
-def _entry(
-    origin: Origin,
-    operation: str,
-    namespace: str,
-    key: str,
-    version: int | None,
-    payload: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    return journal.entry(origin, "memory", key, operation, namespace=namespace, version=version, payload=payload)
-
-
 def _check_number(what: str, value: object) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise InvalidInput(f"{what} is a whole number from 0, not {value!r}")
-
-
-def _not_found(namespace: str, key: str) -> MemoryNotFound:
-    return MemoryNotFound(f"{namespace!r} has no memory {key!r}")

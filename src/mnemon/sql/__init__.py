@@ -5,10 +5,13 @@ further conditions; they come as fragments, whose text is made by this package a
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
@@ -46,13 +49,25 @@ def equal(**columns: Any) -> list[Fragment]:
     return [Fragment(f"{name} = :{name}", {name: value}) for name, value in columns.items() if value is not None]
 
 
+def among(column: str, values: Sequence[Any], name: str) -> Fragment:
+    """The condition that a column has one of some values: a few hundred at the most, see `chunks`."""
+    params = {f"{name}{number}": value for number, value in enumerate(values)}
+    return Fragment(f"{column} IN ({', '.join(f':{each}' for each in params) or 'NULL'})", params)
+
+
+def chunks(values: Sequence[T], size: int = 200) -> Iterator[Sequence[T]]:
+    """The values in pieces that one query can take."""
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
 def params_of(fragments: Iterable[Fragment]) -> dict[str, Any]:
     """The parameters of several fragments together."""
     return {name: value for fragment in fragments for name, value in fragment.params.items()}
 
 
-def load(noun: str) -> dict[str, Query]:
-    """The queries of `noun`.sql by name."""
+@cache
+def load(noun: str) -> Mapping[str, Query]:
+    """The queries of `noun`.sql by name; a file is read once."""
     text = Path(__file__).with_name(f"{noun}.sql").read_text("utf-8")
     _, *parts = _NAME.split(text)
     return {

@@ -38,8 +38,8 @@ WHERE name = :name AND (lease_owner = :owner OR lease_until < :now)
 RETURNING position;
 
 -- name: advance_consumer
--- Move on, only from where the batch began and only while the lease is one's own.
-UPDATE consumers SET position = :position, lease_until = :until, updated_at = :now
+-- Move on, only from where the batch began and only while the lease is one's own; keep the lease, or let it go.
+UPDATE consumers SET position = :position, lease_owner = :keeper, lease_until = :until, updated_at = :now
 WHERE name = :name AND lease_owner = :owner AND position = :was;
 
 -- name: rewind_consumer

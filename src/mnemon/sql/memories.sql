@@ -84,6 +84,10 @@ WHERE thread = :thread AND position >= :first AND position <= :last
   AND is_current = TRUE AND is_deleted = FALSE{where}
 ORDER BY position, id LIMIT :limit;
 
+-- name: list_places
+-- Where there are memories, in order.
+SELECT namespace, key FROM memory_entries WHERE is_current = TRUE{where} ORDER BY namespace, key LIMIT :limit;
+
 -- name: next_namespace
 -- The first namespace between two bounds: listing them hops from one to the next.
 SELECT namespace FROM memory_entries

@@ -3,10 +3,12 @@
     class TestSessions(SessionSuite):
         @pytest_asyncio.fixture
         async def memory(self, clock):
-            async with mnemon.open("mine://", clock=clock, seal_interval=None) as memory:
+            async with mnemon.open("mine://", clock=clock, **QUIET) as memory:
                 yield memory
 
-Each suite is a class with one fixture to override: `memory`, an open memory over an empty database.
+Each suite is a class with one fixture to override: `memory`, an open memory over an empty database in which nothing
+happens but what the tests do. `RecallSuite` needs the settings `RECALLING` instead; for `VectorStoreSuite`
+the fixture is `open_store`, which opens a vector store.
 For messages that say what was found, put `pytest.register_assert_rewrite("mnemon.testing")` in
 `conftest.py`. Needs the extra `mnemon[testing]`.
 """
@@ -14,26 +16,42 @@ For messages that say what was found, put `pytest.register_assert_rewrite("mnemo
 from mnemon.testing.clock import ManualClock
 from mnemon.testing.crowds import Crowd, TaskCrowd, ThreadCrowd
 from mnemon.testing.database import DatabaseSuite
+from mnemon.testing.embedders import EmbedderSuite, EmbeddingCacheSuite, FakeEmbedder
 from mnemon.testing.faults import FaultyStore, with_faults
 from mnemon.testing.journal import JournalSuite
 from mnemon.testing.memories import MemorySuite
+from mnemon.testing.mirror import VectorMirrorSuite
+from mnemon.testing.recall import RECALLING, RecallSuite
 from mnemon.testing.sessions import SessionSuite
 from mnemon.testing.state import StateSuite
-from mnemon.testing.suite import Suite
+from mnemon.testing.suite import QUIET, Suite
 from mnemon.testing.tasks import TaskSuite
+from mnemon.testing.vector_fakes import FakeVectorMemory
+from mnemon.testing.vector_stores import VectorStoreSuite
+from mnemon.testing.words import WordIndexSuite
 
 __all__ = [
+    "QUIET",
+    "RECALLING",
     "Crowd",
     "DatabaseSuite",
+    "EmbedderSuite",
+    "EmbeddingCacheSuite",
+    "FakeEmbedder",
+    "FakeVectorMemory",
     "FaultyStore",
     "JournalSuite",
     "ManualClock",
     "MemorySuite",
+    "RecallSuite",
     "SessionSuite",
     "StateSuite",
     "Suite",
     "TaskCrowd",
     "TaskSuite",
     "ThreadCrowd",
+    "VectorMirrorSuite",
+    "VectorStoreSuite",
+    "WordIndexSuite",
     "with_faults",
 ]

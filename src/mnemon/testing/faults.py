@@ -3,51 +3,18 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from mnemon.hybrid import HybridMemoryService
 from mnemon.ports import Dialect, Params, Raced, Row, Store, Transaction, Unit
 from mnemon.sql import Query
 from mnemon.testing.handles import over, parts_of
+from mnemon.testing.triggers import Triggers
 
 T = TypeVar("T")
 
 Method = Literal["write", "read", "fetch", "scrub", "wait"]
-
-
-@dataclass(slots=True)
-class _Trigger:
-    """Something that is to happen at some of the next calls."""
-
-    action: Callable[[], Awaitable[None]]
-    skip: int
-    times: int
-
-    def is_due(self) -> bool:
-        if self.skip:
-            self.skip -= 1
-            return False
-        self.times -= 1
-        return self.times >= 0
-
-
-class _Triggers:
-    """What is to happen, by the name of the call or statement at which it does."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, list[_Trigger]] = {}
-
-    def add(self, name: str, action: Callable[[], Awaitable[None]], skip: int, times: int) -> None:
-        self._waiting.setdefault(name, []).append(_Trigger(action, skip, times))
-
-    async def fire(self, name: str) -> None:
-        due = [trigger for trigger in self._waiting.get(name, ()) if trigger.is_due()]
-        for trigger in due:
-            await trigger.action()
-
-    def clear(self) -> None:
-        self._waiting.clear()
+Action: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class _Lost(Exception):
@@ -66,9 +33,9 @@ class FaultyStore:
         self.statements: Counter[str] = Counter()
         self._store = store
         self._sleep = sleep
-        self._before = _Triggers()
-        self._after = _Triggers()
-        self._within = _Triggers()
+        self._before: Triggers[Action] = Triggers()
+        self._after: Triggers[Action] = Triggers()
+        self._within: Triggers[Action] = Triggers()
 
     # -- what is to go wrong
 
@@ -101,7 +68,7 @@ class FaultyStore:
 
         self._before.add(method, stall, skip, times)
 
-    def interleave(self, method: Method, action: Callable[[], Awaitable[None]], *, skip: int = 0) -> None:
+    def interleave(self, method: Method, action: Action, *, skip: int = 0) -> None:
         """Do something else just before the next call: what another process could have done then."""
         self._before.add(method, action, skip, 1)
 
@@ -119,25 +86,25 @@ class FaultyStore:
     async def write(self, unit: Unit[T]) -> T:
         await self._begin("write")
         result = await self._store.write(self._watched(unit))
-        await self._after.fire("write")
+        await _fire(self._after, "write")
         return result
 
     async def read(self, unit: Unit[T], *, long: bool = False) -> T:
         await self._begin("read")
         result = await self._store.read(self._watched(unit), long=long)
-        await self._after.fire("read")
+        await _fire(self._after, "read")
         return result
 
     async def fetch(self, query: Query, params: Params) -> list[Row]:
         await self._begin("fetch")
         rows = await self._store.fetch(query, params)
-        await self._after.fire("fetch")
+        await _fire(self._after, "fetch")
         return rows
 
     async def scrub(self) -> bool:
         await self._begin("scrub")
         scrubbed = await self._store.scrub()
-        await self._after.fire("scrub")
+        await _fire(self._after, "scrub")
         return scrubbed
 
     async def close(self) -> None:
@@ -146,14 +113,17 @@ class FaultyStore:
     def ticket(self) -> int:
         return self._store.ticket()
 
+    def wake(self) -> None:
+        self._store.wake()
+
     async def wait(self, ticket: int, timeout: float) -> None:
         await self._begin("wait")
         await self._store.wait(ticket, timeout)
-        await self._after.fire("wait")
+        await _fire(self._after, "wait")
 
     async def _begin(self, method: Method) -> None:
         self.calls[method] += 1
-        await self._before.fire(method)
+        await _fire(self._before, method)
 
     def _watched(self, unit: Unit[T]) -> Unit[T]:
         failed: dict[str, Exception] = {}
@@ -168,7 +138,7 @@ class _FaultyTransaction:
     """A transaction whose statements may be told to fail."""
 
     def __init__(
-        self, tx: Transaction, triggers: _Triggers, statements: "Counter[str]", failed: dict[str, Exception]
+        self, tx: Transaction, triggers: Triggers[Action], statements: "Counter[str]", failed: dict[str, Exception]
     ) -> None:
         self._tx = tx
         self._triggers = triggers
@@ -196,7 +166,7 @@ class _FaultyTransaction:
         if query.name in self._failed:
             raise self._failed[query.name]
         try:
-            await self._triggers.fire(query.name)
+            await _fire(self._triggers, query.name)
         except _Lost:
             return False
         except Raced:
@@ -215,7 +185,12 @@ def with_faults(
     return over(memory, store), store
 
 
-def _raiser(error: Exception) -> Callable[[], Awaitable[None]]:
+async def _fire(triggers: Triggers[Action], name: str) -> None:
+    for action in triggers.due(name):
+        await action()
+
+
+def _raiser(error: Exception) -> Action:
     async def act() -> None:
         raise error
 

@@ -1,10 +1,13 @@
-"""Other handles on an open memory: with other settings, or over a store that stands before its own."""
+"""Other handles on an open memory: with other settings or another embedder, or over a store before its own."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
+from mnemon.embedders import Embedders
+from mnemon.embedding import Embedding
 from mnemon.hybrid import HybridMemoryService, Parts
-from mnemon.ports import Store
+from mnemon.ports import Embedder, Runner, Store
 
 
 def parts_of(memory: HybridMemoryService) -> Parts:
@@ -21,6 +24,19 @@ def with_settings(memory: HybridMemoryService, **settings: Any) -> HybridMemoryS
 def over(memory: HybridMemoryService, store: Store) -> HybridMemoryService:
     """A handle like `memory` on another store; closing is left to `memory`."""
     return HybridMemoryService(replace(parts_of(memory), store=store, closing=_leave_open))
+
+
+def with_embedder(memory: HybridMemoryService, embedder: Embedder) -> HybridMemoryService:
+    """A handle on the same store that embeds with this; closing both is left to the caller."""
+    parts = parts_of(memory)
+    settings = replace(parts.settings, embedder="custom")
+    embedders = Embedders(lambda _: embedder, parts.clock, settings)
+
+    @cache
+    def embedding(store: Store, runner: Runner) -> Embedding:
+        return Embedding(embedders, store, runner, parts.clock, settings)
+
+    return HybridMemoryService(replace(parts, settings=settings, embedding=embedding, closing=_leave_open))
 
 
 async def _leave_open() -> None:

@@ -16,6 +16,9 @@ from mnemon.testing.clock import ManualClock
 from mnemon.testing.crowds import Crowd, TaskCrowd
 from mnemon.testing.handles import parts_of
 
+QUIET: dict[str, Any] = {"seal_interval": None, "background": False, "remember_events": (), "embedder": "none"}
+"""The settings with which nothing happens but what a test does."""
+
 _TABLES = {
     "sessions": "id",
     "events": "session_id, sequence",
@@ -23,6 +26,10 @@ _TABLES = {
     "state": "namespace, key",
     "tasks": "id",
     "memory_entries": "id",
+    "memory_texts": "memory_id",
+    "vector_spaces": "id",
+    "memory_vectors": "space_id, memory_id",
+    "embedding_cache": "space_id, digest",
     "journal": "position",
     "consumers": "name",
     "seals": "first_position",
@@ -34,7 +41,8 @@ class Suite:
 
     Each test gets an empty database. The suites look and reach behind the service's back, through
     the store's own transactions, so that reading is not only tested with what was written by the
-    same code.
+    same code. Nothing else may happen there meanwhile: unless the suite says otherwise, `memory` has to be opened
+    with the settings `QUIET`.
     """
 
     pytestmark = pytest.mark.asyncio
@@ -47,7 +55,7 @@ class Suite:
     @pytest.fixture
     def memory(self, clock: ManualClock) -> HybridMemoryService:
         """An open memory over an empty database of the backend under test, to be closed afterwards."""
-        raise NotImplementedError("override `memory`: open your backend with clock=clock and seal_interval=None")
+        raise NotImplementedError("override `memory`: open your backend with clock=clock and the settings QUIET")
 
     @pytest.fixture
     def crowd(self) -> Crowd:

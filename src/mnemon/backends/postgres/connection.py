@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -33,6 +33,13 @@ from mnemon.errors import (
 from mnemon.settings import Settings
 
 _IDENTIFIER = re.compile(r"(?!pg_)[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+# What every session begins with, unless the URL says otherwise. To start helpers takes longer than any of our queries.
+# The graph over vectors gives neighbours roughly in order, and goes on until enough are in scope or it saw too many.
+_TUNING = (
+    "-c max_parallel_workers_per_gather=0 -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=400 "
+    "-c hnsw.max_scan_tuples=10000 -c hnsw.scan_mem_multiplier=8"
+)
 
 # Whole numbers are always sent as BIGINT, so that a statement is prepared once and not once for each size.
 _ADAPTERS = AdaptersMap(psycopg.adapters)
@@ -66,11 +73,20 @@ class Location:
             "fallback_application_name": "mnemon",
             **given,
             "client_encoding": "UTF8",
-            "options": f"{given.get('options') or ''} {path}".strip(),
+            "options": f"{_TUNING} {given.get('options') or ''} {path}",
         }
         place = f"{given.get('host') or 'the local server'}:{given.get('port') or 5432}"
         name = f"PostgreSQL {place}/{given.get('dbname') or ''} (schema {settings.postgres_schema})"
         return cls(make_conninfo("", **options), settings.postgres_schema, name)
+
+    def seeing(self, schema: str) -> "Location":
+        """The same, with another schema in sight: after its own, which holds the tables."""
+        if schema in (self.schema, "public", "pg_catalog"):
+            return self
+        given = conninfo_to_dict(self.conninfo)
+        quoted = schema.replace('"', '""').replace("\\", r"\\").replace(" ", r"\ ")
+        path = f'-c search_path="{self.schema}",public,"{quoted}"'
+        return replace(self, conninfo=make_conninfo(self.conninfo, options=f"{given['options']} {path}"))
 
     @property
     def options(self) -> dict[str, Any]:

@@ -29,6 +29,8 @@ _PATIENCE = 30.0  # seconds for which a unit of work is tried again while others
 _LONGEST_PAUSE = 0.1
 
 _SCRUB_PATIENCE = 5.0  # seconds to wait for others before the table is written anew
+_MOST_VECTOR_BYTES = 8 * 2**20  # of which an index can be made anew in a few seconds
+_FEW_VECTORS = b"SELECT pg_relation_size('memory_vectors') <= %(most)s"
 _MARK = b"SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
 _OLDER_SNAPSHOTS = b"""
     SELECT COUNT(*) FROM pg_stat_activity
@@ -95,10 +97,11 @@ class _Postgres(Generic[L]):
             return rows
 
     async def scrub(self) -> bool:
-        """Write the table anew: a plain VACUUM leaves the bytes of dead rows in the free space of its pages.
+        """Write the tables anew: a plain VACUUM leaves the bytes of dead rows in the free space of their pages.
 
         What a transaction that began before can still see would be kept, so those have to end first.
-        The write-ahead log, its archives, replicas and backups are beyond its reach.
+        The write-ahead log, its archives, replicas and backups are beyond its reach. So are many vectors: to make
+        their index anew would stop everybody for minutes. They are taken out of it, and the answer is no.
         """
         with self._accepted():
             link, [(mark,)] = await self._start(_MARK, {})
@@ -118,12 +121,14 @@ class _Postgres(Generic[L]):
     async def _rewrite(self, link: L) -> bool:
         await link.run(f"SET lock_timeout = '{_SCRUB_PATIENCE}s'".encode())
         try:
-            await link.run(b"VACUUM FULL memory_entries")
+            await link.run(b"VACUUM FULL memory_entries, memory_texts, embedding_cache")
+            [(few,)], _ = await link.run(_FEW_VECTORS, {"most": _MOST_VECTOR_BYTES})
+            await link.run(b"VACUUM FULL memory_vectors" if few else b"VACUUM (INDEX_CLEANUP ON) memory_vectors")
         except pg.LockNotAvailable:
             return False
         finally:
             await link.run(b"RESET lock_timeout")
-        return True
+        return few
 
     @contextmanager
     def _accepted(self) -> Generator[None]:
@@ -146,6 +151,9 @@ class _Postgres(Generic[L]):
 
     def ticket(self) -> int:
         return self._followers.commits.ticket()
+
+    def wake(self) -> None:
+        self._followers.commits.notify()
 
     @asynccontextmanager
     async def _transaction(self, begin: bytes) -> AsyncGenerator[PostgresTransaction]:

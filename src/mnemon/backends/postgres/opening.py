@@ -11,10 +11,14 @@ from mnemon.backends.migrations import migrate
 from mnemon.backends.postgres.connection import Location, mapped_errors
 from mnemon.backends.postgres.database import AsyncPostgres, BlockingPostgres
 from mnemon.backends.postgres.engine import AsyncConnections, BlockingConnections
+from mnemon.backends.postgres.extension import create_extension, with_extension
 from mnemon.backends.postgres.follower import Followers
+from mnemon.backends.postgres.vectors import PostgresVectors, ScopeSizes
+from mnemon.backends.postgres.words import PostgresWords
 from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
+from mnemon.backends.wordsearch import TermCounts
 from mnemon.errors import SchemaMismatch, StoreReadOnly, StoreUnavailable
-from mnemon.ports import Backend
+from mnemon.ports import Backend, Indexes, Runner, Store
 from mnemon.settings import Settings
 
 _OLDEST = 160000  # IS JSON
@@ -25,39 +29,47 @@ _TABLES = (
 
 async def open_async(settings: Settings) -> Backend:
     """The database for the event loop that is running."""
-    location = Location.parse(settings)
-    read_only = await asyncio.to_thread(_prepare, location, settings)
+    location, read_only = await asyncio.to_thread(_prepare, settings)
     connections = AsyncConnections(location, settings.pool_size, settings.connect_timeout)
     await connections.open()
     followers = Followers(location)
     upkeep = _upkeep(location, followers, settings)
-    return Backend(AsyncPostgres(location, connections, followers, upkeep), upkeep, read_only=read_only)
+    return _backend(location, AsyncPostgres(location, connections, followers, upkeep), upkeep, read_only)
 
 
 def open_blocking(settings: Settings) -> Backend:
     """The database for threads that may block."""
-    location = Location.parse(settings)
-    read_only = _prepare(location, settings)
+    location, read_only = _prepare(settings)
     connections = BlockingConnections(location, settings.pool_size, settings.connect_timeout)
     followers = Followers(location)
     upkeep = _upkeep(location, followers, settings)
-    return Backend(BlockingPostgres(location, connections, followers, upkeep), upkeep, read_only=read_only)
+    return _backend(location, BlockingPostgres(location, connections, followers, upkeep), upkeep, read_only)
+
+
+def _backend(location: Location, store: Store, upkeep: Store, read_only: bool) -> Backend:
+    counts, sizes = TermCounts(), ScopeSizes()
+
+    def index(store: Store, runner: Runner) -> Indexes:
+        return Indexes(PostgresWords(store, counts), PostgresVectors(store, runner, location, sizes))
+
+    return Backend(store, upkeep, index=index, read_only=read_only)
 
 
 def _upkeep(location: Location, followers: Followers, settings: Settings) -> BlockingPostgres:
     return BlockingPostgres(location, BlockingConnections(location, 1, settings.connect_timeout), followers)
 
 
-def _prepare(location: Location, settings: Settings) -> bool:
-    """See to it that the schema is the one that this program works with; whether it is read-only."""
+def _prepare(settings: Settings) -> tuple[Location, bool]:
+    """See to it that the schema is the one that this program works with; where it is, and whether it is read-only."""
+    location = Location.parse(settings)
     with mapped_errors(location), location.connect() as connection:
         read_only = _check_server(connection, location)
         found = schema_version(connection, location)
         if found is None:
-            _create(connection, location)
+            _create(location)
         else:
             bring_up_to_date(found, str(location), settings, lambda: migrate_location(location))
-    return read_only
+        return with_extension(connection, location), read_only
 
 
 def _check_server(connection: "psycopg.Connection[TupleRow]", location: Location) -> bool:
@@ -86,8 +98,9 @@ def schema_version(connection: "psycopg.Connection[TupleRow]", location: Locatio
     return None
 
 
-def _create(connection: "psycopg.Connection[TupleRow]", location: Location) -> None:
-    with connection.transaction():
+def _create(location: Location) -> None:
+    location = _extended(location)
+    with location.connect() as connection, connection.transaction():
         connection.execute(_alone(location).encode())
         if schema_version(connection, location) is None:  # another process may have been quicker
             if connection.execute("SELECT to_regnamespace(%s)", [f'"{location.schema}"']).fetchone() == (None,):
@@ -97,7 +110,15 @@ def _create(connection: "psycopg.Connection[TupleRow]", location: Location) -> N
 
 def migrate_location(location: Location, target: str | None = None) -> None:
     """Bring the schema to a revision, by default the newest; one process at a time."""
+    location = _extended(location)
     migrate("postgres", lambda: location.connect(autocommit=False), _alone(location), target)
+
+
+def _extended(location: Location) -> Location:
+    """The location with the extension that the tables need, which may be in any schema."""
+    with location.connect() as connection:
+        create_extension(connection, location)
+        return with_extension(connection, location)
 
 
 def _alone(location: Location) -> str:

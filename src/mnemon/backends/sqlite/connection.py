@@ -22,6 +22,7 @@ from mnemon.errors import (
 )
 
 _OLDEST = (3, 35, 0)  # RETURNING
+_CACHE_KIB = 16_000  # at the most: what a question reads is spread over the file
 _CHECKPOINT_PAGES = 20_000  # the housekeeper checkpoints long before; this is for when it cannot
 
 
@@ -87,6 +88,7 @@ class Location:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()  # reads the file's header
 
     def __str__(self) -> str:

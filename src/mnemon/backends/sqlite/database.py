@@ -26,9 +26,9 @@ class BlockingSqlite:
 
     dialect = SqliteDialect()
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, lookout: Lookout) -> None:
         self._engine = engine
-        self._lookout = Lookout(engine)
+        self._lookout = lookout
 
     async def write(self, unit: Unit[T]) -> T:
         return self._engine.write(unit)
@@ -40,7 +40,7 @@ class BlockingSqlite:
         return self._engine.fetch(query, params)
 
     async def scrub(self) -> bool:
-        return self._engine.empty_log()
+        return self._engine.scrub()
 
     async def close(self) -> None:
         self._lookout.stop()
@@ -48,6 +48,9 @@ class BlockingSqlite:
 
     def ticket(self) -> int:
         return self._engine.commits.ticket()
+
+    def wake(self) -> None:
+        self._engine.commits.notify()
 
     async def wait(self, ticket: int, timeout: float) -> None:
         self._lookout.start()
@@ -65,9 +68,9 @@ class AsyncSqlite:
 
     dialect = SqliteDialect()
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, lookout: Lookout) -> None:
         self._engine = engine
-        self._lookout = Lookout(engine)
+        self._lookout = lookout
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="mnemon-reader")
         self._writer = _Writer(engine)
         self._turn: _Turn | None = None
@@ -122,7 +125,7 @@ class AsyncSqlite:
         self._reading_since = None
 
     async def scrub(self) -> bool:
-        return await asyncio.to_thread(self._engine.empty_log)
+        return await asyncio.to_thread(self._engine.scrub)
 
     async def close(self) -> None:
         if self._turn is not None and self._turn.loop is asyncio.get_running_loop():
@@ -137,6 +140,9 @@ class AsyncSqlite:
 
     def ticket(self) -> int:
         return self._engine.commits.ticket()
+
+    def wake(self) -> None:
+        self._engine.commits.notify()
 
     async def wait(self, ticket: int, timeout: float) -> None:
         self._lookout.start()

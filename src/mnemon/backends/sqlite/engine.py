@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from mnemon.backends.sqlite.connection import Location, is_busy, mapped_errors, translated
 from mnemon.coroutines import complete
 from mnemon.errors import InvalidValue, StoreBusy, StoreClosed
-from mnemon.ports import Params, Raced, Row, Unit
+from mnemon.ports import Params, Raced, Row, Transaction, Unit
 from mnemon.settings import Settings
 from mnemon.signals import CommitSignal
 from mnemon.sql import Query
@@ -21,6 +21,7 @@ from mnemon.sql import Query
 T = TypeVar("T")
 
 _COMMITS_PER_CHECKPOINT = 250
+_MERGE_TERMS = Query("merge_terms", "INSERT INTO memory_terms (memory_terms) VALUES ('optimize')")
 _TRIES = 20  # of a unit that says it was raced, which with one writer at a time is hardly ever true
 
 
@@ -292,6 +293,17 @@ class Engine:
                 self._check_open()
                 _checkpoint(self._writer, "RESTART", self.location)
 
+    def scrub(self) -> bool:
+        """Leave nothing of what was deleted in the file and beside it; whether that was possible now.
+
+        Deleted rows are overwritten with zeros, but the index of words forgets only when it is merged.
+        """
+        try:
+            self.write(_merge_terms)
+        except StoreBusy:
+            return False
+        return self.empty_log()
+
     def empty_log(self) -> bool:
         """Leave nothing in the write-ahead log, waiting for readers up to the busy timeout; whether it is empty."""
         deadline = time.monotonic() + self._settings.busy_timeout
@@ -321,6 +333,10 @@ class Engine:
     def _check_open(self) -> None:
         if self.closed:
             raise StoreClosed(f"{self.location} was closed")
+
+
+async def _merge_terms(tx: Transaction) -> None:
+    await tx.execute(_MERGE_TERMS, {})
 
 
 def _unusable(error: Exception) -> InvalidValue:

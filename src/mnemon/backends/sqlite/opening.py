@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,29 +14,40 @@ from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
 from mnemon.backends.sqlite.connection import Location, is_busy, mapped_errors
 from mnemon.backends.sqlite.database import AsyncSqlite, BlockingSqlite
 from mnemon.backends.sqlite.engine import Engine
+from mnemon.backends.sqlite.follower import Lookout
+from mnemon.backends.sqlite.vectors import SqliteVectors, VectorCache
+from mnemon.backends.sqlite.words import SqliteWords
+from mnemon.backends.wordsearch import TermCounts
 from mnemon.errors import SchemaMismatch, StoreUnavailable
-from mnemon.ports import Backend, Store
+from mnemon.ports import Backend, Indexes, Runner, Store
 from mnemon.settings import Settings
 
 
 async def open_async(settings: Settings) -> Backend:
     """The database for an event loop; opening may wait for the disk, so a thread does it."""
     engine = await asyncio.to_thread(open_engine, settings)
-    return _backend(engine, AsyncSqlite(engine, settings))
+    lookout = Lookout(engine)
+    return _backend(engine, AsyncSqlite(engine, settings, lookout), lookout)
 
 
 def open_blocking(settings: Settings) -> Backend:
     """The database for threads that may block."""
     engine = open_engine(settings)
-    return _backend(engine, BlockingSqlite(engine))
+    lookout = Lookout(engine)
+    return _backend(engine, BlockingSqlite(engine, lookout), lookout)
 
 
-def _backend(engine: Engine, store: Store) -> Backend:
+def _backend(engine: Engine, store: Store, lookout: Lookout) -> Backend:
     def attach(poke: Callable[[], None]) -> None:
         engine.on_checkpoint = poke
 
+    counts, vectors = TermCounts(), VectorCache(engine)
+
+    def index(store: Store, runner: Runner) -> Indexes:
+        return Indexes(SqliteWords(store, counts), SqliteVectors(store, runner, vectors))
+
     chores = (engine.checkpoint,)
-    return Backend(store, BlockingSqlite(engine), chores, attach, engine.location.read_only)
+    return Backend(store, BlockingSqlite(engine, lookout), chores, attach, index, read_only=engine.location.read_only)
 
 
 def open_engine(settings: Settings) -> Engine:
@@ -58,6 +69,7 @@ def open_engine(settings: Settings) -> Engine:
 
 def _prepare(engine: Engine, settings: Settings) -> None:
     with engine.connection() as connection:
+        check_modules(connection)
         found = schema_version(connection, str(engine.location))
         if found:
             where = str(engine.location)
@@ -66,6 +78,17 @@ def _prepare(engine: Engine, settings: Settings) -> None:
             _use_write_ahead_log(connection, settings.busy_timeout)
     if not found:
         _create(engine)
+
+
+def check_modules(connection: sqlite3.Connection, needed: Iterable[str] = ("fts5",)) -> None:
+    """Refuse a SQLite that was built without something that Mnemon needs."""
+    present = {name for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
+    for name in needed:
+        if name not in present:
+            raise StoreUnavailable(
+                f"this Python's SQLite was built without {name.upper()}, which finds memories by their words: "
+                "use another build of Python, as from python.org, conda or your distribution"
+            )
 
 
 def migrate_location(location: Location, settings: Settings, target: str | None = None) -> None:

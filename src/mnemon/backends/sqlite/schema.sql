@@ -143,6 +143,55 @@ CREATE INDEX idx_memory_is_deleted
 CREATE INDEX idx_memory_thread
     ON memory_entries (thread, position, id) WHERE thread IS NOT NULL AND is_current = TRUE AND is_deleted = FALSE;
 
+-- The vectors of one embedding model lie in one space; at most one is active.
+CREATE TABLE vector_spaces (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    version TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    status TEXT NOT NULL DEFAULT 'filling',
+    created_at INTEGER NOT NULL,
+    CHECK (dimension > 0),
+    CHECK (status IN ('filling', 'active', 'retired')),
+    UNIQUE (model, version, dimension)
+);
+CREATE UNIQUE INDEX vector_spaces_one_active ON vector_spaces (status) WHERE status = 'active';
+
+-- An embedding is 32-bit floats, the lowest byte first, of length 1. The numbers tell others what has been added.
+-- To erase a vector it is overwritten where it is: if its row was deleted, SQLite would move the neighbours between
+-- pages and leave copies of them where nothing finds them any more.
+CREATE TABLE memory_vectors (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    space_id INTEGER NOT NULL REFERENCES vector_spaces (id),
+    memory_id INTEGER NOT NULL,
+    embedding BLOB NOT NULL,
+    UNIQUE (space_id, memory_id)
+);
+
+CREATE TABLE embedding_cache (
+    space_id INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    embedding BLOB NOT NULL,
+    used_at INTEGER NOT NULL,
+    PRIMARY KEY (space_id, digest)
+);
+CREATE INDEX idx_embedding_cache_used_at ON embedding_cache (used_at);
+
+-- The analysed words of live memories; where a version is no longer the current one they are overwritten, as above.
+-- Rows have an order of their own, so that new ones are always added at the end and none is ever moved.
+-- The index holds digests of the words and of each part of the namespace, never a word.
+CREATE TABLE memory_texts (
+    memory_id INTEGER NOT NULL UNIQUE,
+    words TEXT NOT NULL,
+    scope TEXT NOT NULL
+);
+CREATE VIRTUAL TABLE memory_terms USING fts5 (
+    terms, scope, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+);
+INSERT INTO memory_terms (memory_terms, rank) VALUES ('automerge', 16);
+CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab (memory_terms, row);
+
 -- What changed, never the content: erasing an entity leaves nothing of it here. Rows are never deleted,
 -- so a position is never used twice. Most rows are events and state: looking for those needs no index.
 -- `owner` is the first two segments of the namespace, as in user:alice, so that a prefix is found by equality.
@@ -188,4 +237,4 @@ CREATE TABLE seals (
 );
 
 CREATE TABLE mnemon_schema (version_num VARCHAR(32) NOT NULL, CONSTRAINT mnemon_schema_pkc PRIMARY KEY (version_num));
-INSERT INTO mnemon_schema (version_num) VALUES ('0002');
+INSERT INTO mnemon_schema (version_num) VALUES ('0003');

@@ -1,0 +1,166 @@
+"""The vectors of memories as rows of PostgreSQL, searched with pgvector: exactly, or by an index of the space's own."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import orjson
+
+from mnemon.backends.postgres.connection import Location
+from mnemon.backends.postgres.hnsw import index_name, index_type, make_index
+from mnemon.backends.vectorsearch import check_dimension, rounded
+from mnemon.model import Match, Space
+from mnemon.ports import Row, Runner, Scope, Store, Transaction, Vector, VectorRow
+from mnemon.scopes import live_in
+from mnemon.sql import Fragment, Query, params_of
+
+_PUT = Query(
+    "put_vector",
+    "INSERT INTO memory_vectors (space_id, memory_id, embedding) "
+    "VALUES (:space_id, :memory_id, :embedding::vector) "
+    "ON CONFLICT (space_id, memory_id) DO UPDATE SET embedding = excluded.embedding "
+    "WHERE memory_vectors.embedding <> excluded.embedding",
+)
+_ERASE = Query(
+    "erase_vectors", "DELETE FROM memory_vectors WHERE space_id IN (SELECT id FROM vector_spaces WHERE id > 0){where}"
+)
+_VECTORS_OF = Query(
+    "vectors_of", "SELECT memory_id, vector_send(embedding) FROM memory_vectors WHERE space_id = :space_id{where}"
+)
+_SIMILARITY = Query(
+    "similarity",
+    "SELECT memory_id, 1 - (embedding <=> CAST(:vector AS vector)) FROM memory_vectors "
+    "WHERE space_id = :space_id{where}",
+)
+_COUNT = Query(
+    "count_in_scope",
+    "SELECT COUNT(*) FROM (SELECT 1 FROM memory_entries WHERE memory_entries.id > 0{where} LIMIT :most) AS found",
+)
+_EXACT = Query(
+    "nearest_exactly",
+    "SELECT memory_vectors.memory_id, 1 - (memory_vectors.embedding <=> CAST(:vector AS vector)) AS cosine "
+    "FROM memory_entries JOIN memory_vectors ON memory_vectors.memory_id = memory_entries.id "
+    "WHERE memory_vectors.space_id = :space_id{where} ORDER BY cosine DESC, memory_vectors.memory_id LIMIT :limit",
+)
+# The id of the space and its dimension stand in the text, since the index is one for them alone.
+_INDEXED = Query(
+    "nearest_by_index",
+    """
+    SELECT memory_vectors.memory_id, 1 - (memory_vectors.embedding <=> CAST(:vector AS vector)) AS cosine
+    FROM memory_vectors JOIN memory_entries ON memory_entries.id = memory_vectors.memory_id
+    WHERE memory_vectors.space_id = {space}{where}
+    ORDER BY CAST(memory_vectors.embedding AS {type}) <=> CAST(:vector AS {type}) LIMIT :limit
+    """,
+)
+_HAS_INDEX = Query(
+    "has_index", "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(:name) AND indisvalid AND indisready"
+)
+
+_SMALL = 10_000  # memories in scope: up to here looking at all of them is as quick as the index, and exact
+_REMEMBERED = 2.0  # seconds for which the size of a scope is believed
+_MOST_SIZES = 1000
+
+
+class ScopeSizes:
+    """How many memories scopes hold, as counted in the last seconds; beyond `_SMALL` nobody counts."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[Scope, tuple[int, float]] = {}
+
+    def get(self, scope: Scope) -> int | None:
+        size, counted = self._sizes.get(scope, (None, 0.0))
+        return size if time.monotonic() - counted < _REMEMBERED else None
+
+    def put(self, scope: Scope, size: int) -> None:
+        if len(self._sizes) > _MOST_SIZES:
+            self._sizes = {}
+        self._sizes[scope] = size, time.monotonic()
+
+
+class PostgresVectors:
+    """Looks at every vector of a small scope, and asks the index of the space for a large one."""
+
+    def __init__(self, store: Store, runner: Runner, location: Location, sizes: ScopeSizes) -> None:
+        self._store = store
+        self._runner = runner
+        self._location = location
+        self._sizes = sizes
+
+    async def prepare(self, space: Space) -> None:
+        """Make the space's index without holding up writers; those who race for it wait for whoever is first."""
+        if index_type(space) and not await self._store.fetch(_HAS_INDEX, {"name": index_name(space)}):
+            await self._runner.aside(lambda: make_index(self._location, space))
+
+    async def put(self, tx: Transaction, rows: Sequence[VectorRow]) -> None:
+        await tx.execute_many(_PUT, [
+            {"space_id": row.space_id, "memory_id": row.memory_id, "embedding": _written(row.embedding)} for row in rows
+        ])  # fmt: skip
+
+    async def erase(self, tx: Transaction, memory_ids: Sequence[int]) -> None:
+        """Delete the vectors; `scrub` of the database then sees to their bytes."""
+        these = _among(memory_ids)
+        await tx.execute(_ERASE.where([these]), these.params)
+
+    async def search(self, space: Space, vector: Vector, scope: Scope, limit: int) -> list[Match]:
+        """The nearest in scope; of those as near, the oldest first."""
+        check_dimension(space, vector)
+        if limit < 1:
+            return []
+        rows: list[Row] = []
+        # The nearest may come after others, the more so the fewer are in scope: of so many, hardly one is missing.
+        wide = (4 if scope.where is None else 10) * (limit + 10)
+        if index_type(space) and await self._is_large(scope):
+            rows = await self._by_index(space, vector, scope, wide)
+        if len(rows) < wide:  # a small scope, or one of which the index finds too little
+            rows = await self._exactly(space, vector, scope, limit)
+        found = [Match(row[0], score) for row, score in zip(rows, rounded(row[1] for row in rows), strict=True)]
+        return sorted(found, key=lambda match: (-match.score, match.memory_id))[:limit]
+
+    async def _is_large(self, scope: Scope) -> bool:
+        """Whether the scope holds many memories, whatever their metadata says: that would take long to ask all."""
+        scope = replace(scope, where=None)
+        size = self._sizes.get(scope)
+        if size is None:
+            conditions = live_in(scope, self._store.dialect)
+            params = {"most": _SMALL + 1, **params_of(conditions)}
+            [(size,)] = await self._store.fetch(_COUNT.where(conditions), params)
+            self._sizes.put(scope, size)
+        return size > _SMALL
+
+    async def _exactly(self, space: Space, vector: Vector, scope: Scope, limit: int) -> list[Row]:
+        conditions = live_in(scope, self._store.dialect)
+        params = {"space_id": space.id, "vector": _written(vector), "limit": limit, **params_of(conditions)}
+        return await self._store.fetch(_EXACT.where(conditions), params)
+
+    async def _by_index(self, space: Space, vector: Vector, scope: Scope, limit: int) -> list[Row]:
+        conditions = live_in(scope, self._store.dialect)
+        query = _INDEXED.fill(space=str(space.id), type=index_type(space) or "").where(conditions)
+        params = {"vector": _written(vector), "limit": limit, **params_of(conditions)}
+        return await self._store.fetch(query, params)
+
+    async def similarity(self, space: Space, vector: Vector, memory_ids: Sequence[int]) -> dict[int, float]:
+        check_dimension(space, vector)
+        these = _among(memory_ids)
+        params = {"space_id": space.id, "vector": _written(vector), **these.params}
+        return {row[0]: row[1] for row in await self._store.fetch(_SIMILARITY.where([these]), params)}
+
+    async def vectors_of(self, space: Space, memory_ids: Sequence[int]) -> dict[int, Vector]:
+        these = _among(memory_ids)
+        rows = await self._store.fetch(_VECTORS_OF.where([these]), {"space_id": space.id, **these.params})
+        return {row[0]: _read(row[1]) for row in rows}
+
+
+def _among(memory_ids: Sequence[int]) -> Fragment:
+    return Fragment("memory_id = ANY(CAST(:memory_ids AS bigint[]))", {"memory_ids": list(memory_ids)})
+
+
+def _written(vector: Vector) -> str:
+    """The vector as pgvector reads it, with as many digits as tell it from any other."""
+    return orjson.dumps(vector.astype("f4", copy=False), option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def _read(sent: bytes) -> Vector:
+    """The vector as pgvector sends it: its dimension, two bytes for later, and floats with the highest byte first."""
+    import numpy as np  # noqa: PLC0415 - loaded when something is searched, not when a database is opened
+
+    return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)

@@ -1,0 +1,1 @@
+"""Finding the right memories, and packing what an agent needs into a budget of tokens."""
