@@ -46,7 +46,7 @@ test-memory: servers ## run only the tests that need a server (it is started for
 servers: $(READY) ## get the servers of the tests into the user's cache (long, once)
 	-@$(BIN)/python -m tests.servers
 
-bench: $(READY) ## measure speed beside the raw driver
+bench: $(READY) ## measure speed beside the raw driver (ARGS=--help says what there is)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(READY) ## check style, types and layers

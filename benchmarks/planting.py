@@ -51,17 +51,17 @@ class Ground:
     space: Space
 
     def search(self, vector: Vector, prefixes: Sequence[str], limit: int) -> list[Match]:
-        return complete(self.indexes.vectors.search(self.space, vector, Scope(tuple(prefixes)), limit))  # type: ignore[arg-type]
+        return complete(self.indexes.vectors.search(self.space, vector, Scope(tuple(prefixes)), limit))
 
     def search_words(self, words: Sequence[str], prefixes: Sequence[str], limit: int) -> list[Match]:
-        return complete(self.indexes.words.search(words, Scope(tuple(prefixes)), limit))  # type: ignore[arg-type]
+        return complete(self.indexes.words.search(words, Scope(tuple(prefixes)), limit))
 
     def plant(self, texts: Sequence[str] | None, vectors: Vector, bar: Bar) -> None:
         """Memory `number` has the id `number + 1`; without texts there is nothing to find by words."""
         numbers = range(len(vectors))
         bar.begin(-(-len(numbers) // _AT_ONCE))
         for some in chunks(numbers, _AT_ONCE):
-            complete(self.backend.store.write(partial(self._plant, numbers=some, texts=texts, vectors=vectors)))  # type: ignore[arg-type]
+            complete(self.backend.store.write(partial(self._plant, numbers=some, texts=texts, vectors=vectors)))
             bar.tick(f"{some[-1] + 1:,} of {len(numbers):,}")
 
     async def _plant(
@@ -79,7 +79,7 @@ class Ground:
 
     def prepare(self) -> None:
         """Let the database make whatever index it has for the space."""
-        complete(self.indexes.vectors.prepare(self.space))  # type: ignore[arg-type]
+        complete(self.indexes.vectors.prepare(self.space))
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def ground(settings: Settings, provider: str, model: EmbeddingModel) -> Iterator
         space = complete(Spaces(backend.store, SystemClock()).ensure(provider, model))
         yield Ground(backend, backend.index(backend.store, InlineRunner()), space)
     finally:
-        complete(backend.store.close())  # type: ignore[arg-type]
+        complete(backend.store.close())
 
 
 def _row(number: int, text: str) -> dict[str, Any]:

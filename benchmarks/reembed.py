@@ -6,9 +6,10 @@ for memories that were there and for new ones by a word that only they have, for
 and for some by a question that shares no word with them. Each has a handle of its own, as three programs would.
 
 What is asked for and not among the first ten is missing. A hit that was forgotten, or says what was changed before the
-question was asked, is wrong. Both must be 0. Asked by meaning is only what a database that stands still finds among its
-first five with either model. `displaced` counts how often another memory came before the only one that has the word:
-that is a matter of ranking, which gives neighbours in a thread some of a hit's score, and is told for each phase.
+question was asked, is wrong. Both must be 0. Questions by meaning are put to the memory's namespace, and only those
+that a database that stands still answers among its first five with either model. `displaced` counts how often another
+memory came before the only one that has the word: that is a matter of ranking, which gives neighbours in a thread some
+of a hit's score, and is told for each phase.
 """
 
 import argparse
@@ -46,6 +47,7 @@ K = 10
 PHASES = ("before", "during", "after")
 _DIMENSION = 128
 _PAUSE = 0.005
+_LITTLE = 1_000
 _UNEMBEDDED = """
     SELECT COUNT(*) FROM memory_entries WHERE is_current = TRUE AND is_deleted = FALSE AND id NOT IN (
         SELECT memory_id FROM memory_vectors
@@ -103,6 +105,10 @@ class Truth:
     touched: dict[str, float] = field(default_factory=dict[str, float])
     meant: dict[str, str] = field(default_factory=dict[str, str])
     """Questions that share no word with what they are about, and the key of that."""
+
+    def scope_for_meaning(self, key: str) -> str:
+        """Where a question by meaning is put: the namespace of what it means, or everything if that is little."""
+        return _namespace(key) if len(self.settled) > _LITTLE else "user"
 
     def touch(self, key: str) -> None:
         self.touched[key] = time.monotonic()
@@ -205,11 +211,11 @@ class Reader:
     def _by_meaning(self) -> None:
         if self._truth.meant:
             question, key = self._chance.choice(sorted(self._truth.meant.items()))
-            self._ask("meaning", question, key)
+            self._ask("meaning", question, key, scope=self._truth.scope_for_meaning(key))
 
-    def _ask(self, way: str, question: str, key: str, *, first: bool = False) -> list[Hit]:
+    def _ask(self, way: str, question: str, key: str, *, first: bool = False, scope: str = "user") -> list[Hit]:
         phase, asked, start = self.phase, time.monotonic(), time.perf_counter_ns()
-        hits = self._memory.recall(question, namespaces="user", k=K)
+        hits = self._memory.recall(question, namespaces=scope, k=K)
         self.times[phase].append(time.perf_counter_ns() - start)
         self.asked[way] += 1
         found = [hit.memory.key for hit in hits]
@@ -296,7 +302,7 @@ def _keep_understood(path: Path, truth: Truth, embedder: Any) -> None:
     """Ask by meaning only what is found so while nothing changes."""
     with mnemon.sync.open(url_of(path), embedder=embedder, background=False) as memory:
         for question, key in list(truth.meant.items()):
-            hits = memory.recall(question, namespaces="user", k=K // 2)
+            hits = memory.recall(question, namespaces=truth.scope_for_meaning(key), k=K // 2)
             if key not in [hit.memory.key for hit in hits]:
                 del truth.meant[question]
 

@@ -137,6 +137,7 @@ def test_nothing_is_missing_or_wrong_while_the_embedder_changes(tmp_path: Path) 
     assert (found["missing"], found["wrong"], found["unembedded"]) == (0, 0, 0), found["examples"]
     assert found["memories_per_second"] > 0
     assert found["written"]["add"] > 0
+    assert found["meanings"] > 0
     assert all(found["recall"][phase]["count"] > 0 for phase in ("before", "during", "after"))
     assert [path.name for path in tmp_path.iterdir()] == ["reembed.json"]
 

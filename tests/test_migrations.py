@@ -28,6 +28,7 @@ from mnemon.settings import Settings
 Description = dict[tuple[str, ...], str]
 
 PATIENCE = 60
+INDEX_OF_A_SPACE = "idx_memory_vectors_space_"  # is made beside the schema, once there is a space
 DIFFERENT = {"memory_vectors": {"number"}, "memory_texts": {"scope", "terms"}}
 FULL_TEXT = re.compile("memory_(terms|vocabulary)")  # the index over words is a table in SQLite, and others below it
 
@@ -139,7 +140,7 @@ class PostgresDatabase(Database):
         postgres_opening.migrate_location(PostgresLocation.parse(self.settings), target)
 
     def describe(self) -> Description:
-        rows = self.execute(CATALOG.format(self.name))
+        rows = [row for row in self.execute(CATALOG.format(self.name)) if not row[1].startswith(INDEX_OF_A_SPACE)]
         return {(kind, name): text.replace(f"{self.name}.", "").replace(self.name, "") for kind, name, text in rows}
 
     def fingerprint(self) -> object:

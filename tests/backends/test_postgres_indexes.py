@@ -199,7 +199,8 @@ def test_an_index_that_was_interrupted_is_made_anew(garden: Garden, settings: Se
     space = complete(garden.space(DIMENSION))
     plant_all(garden, space, heaped_vectors(20, 5))
     execute(settings, f"UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = '{name(space)}'::regclass")
-    complete(garden.indexes.vectors.prepare(space))
+    with opened(settings) as another:
+        complete(another.indexes.vectors.prepare(space))
     valid = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{name(space)}'::regclass"
     assert execute(settings, valid) == [(True,)]
 
@@ -222,6 +223,24 @@ def test_an_index_over_many_vectors_is_made_while_others_write(
     assert not any(maker.is_alive() for maker in makers)
     assert complete(garden.store.fetch(vectors._HAS_INDEX, {"name": name(space)})) == [(1,)]
     assert sorted(complete(garden.nearest(space, found[0], limit=500))) == ids
+
+
+def test_who_may_not_make_an_index_is_answered_without(
+    bare: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "_SMALL", 5)
+    administrator, role = as_administrator(bare), bare.url.rpartition("/")[2]
+    with opened(administrator) as garden:
+        space = complete(garden.space(DIMENSION))
+        found = heaped_vectors(20, 11)
+        ids = plant_all(garden, space, found)
+        execute(administrator, f"DROP INDEX mnemon.{name(space)}; GRANT USAGE ON SCHEMA mnemon TO {role}")
+        execute(administrator, f"GRANT SELECT ON ALL TABLES IN SCHEMA mnemon TO {role}")
+        with opened(bare) as reader:
+            for _ in range(2):
+                complete(reader.indexes.vectors.prepare(space))
+            assert complete(reader.nearest(space, found[3], limit=1)) == [ids[3]]
+    assert caplog.text.count("cannot be made, so large scopes take long") == 1
 
 
 @pytest.mark.parametrize(("dimension", "kind"), [(2000, "vector(2000)"), (2001, "halfvec(2001)"), (4001, None)])

@@ -120,7 +120,7 @@ def test_an_interrupted_change_of_the_model_goes_on(run: Run, ask: Ask, folder: 
     with running() as endpoint:
         to = f"openai:static-model?dimension=64&url={endpoint.url}/v1"
         command = [sys.executable, "-m", "mnemon", "index", "reembed", to]
-        endpoint.stall = 0.1
+        endpoint.stall = 0.5
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             try:
                 deadline = time.monotonic() + PATIENCE

@@ -101,12 +101,12 @@ def test_a_kill_in_the_middle_of_writes_loses_nothing_that_was_accepted(server: 
         for number in range(first, first + 10_000, 5):
             batch = [record_of(n, directions[n]) for n in range(number, number + 5)]
             try:
-                store.store(batch)
-                accepted.extend(batch)
                 store.query(VectorQuery(axis(1), 3, EVERY_FACT))
+                store.store(batch)
             except StoreUnavailable:
                 refused.extend(batch)
                 return
+            accepted.extend(batch)
 
     with ThreadPoolExecutor(4) as threads:
         done = [threads.submit(work, 10_000 * number) for number in range(4)]

@@ -16,7 +16,7 @@ from mnemon.errors import EmbedderUnavailable
 from mnemon.indexing.duties import AT_ONCE, BATCH, LEASE, Duty
 from mnemon.journal import Journal, Origin
 from mnemon.memories.findable import words_of
-from mnemon.model import Change, Space
+from mnemon.model import Change, Space, SpaceStatus
 from mnemon.ports import Indexes, Row, Store, Transaction, Unit, Vector, VectorRow
 from mnemon.sql import among, chunks, load, params_of
 from mnemon.texts import text_of
@@ -144,6 +144,9 @@ class Embeddings:
         spaces = await embedding.prepare()
         if not spaces:
             raise EmbedderUnavailable("the embedder cannot be asked now which model it is, so nothing is embedded yet")
+        for space in spaces:
+            if space.status is SpaceStatus.ACTIVE:  # to one that is being filled an index comes at the end
+                await self._indexes().vectors.prepare(space)
         return [space for space in spaces if embedding.makes_vectors(space)]
 
     async def _without_vectors(self, ids: Sequence[int], spaces: Sequence[Space]) -> dict[int, list[int]]:

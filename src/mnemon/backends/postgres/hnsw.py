@@ -1,12 +1,16 @@
 """The index of a vector space: an HNSW graph of pgvector, over the vectors of that space alone."""
 
+import logging
 import time
 from typing import Any
 
 import psycopg
+from psycopg import errors as pg
 
 from mnemon.backends.postgres.connection import Location, mapped_errors
 from mnemon.model import Space
+
+_LOG = logging.getLogger("mnemon.postgres")
 
 _TYPES = {"vector": 2000, "halfvec": 4000}  # up to how many dimensions pgvector makes an index
 _VALID = "SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = to_regclass(%s)"
@@ -27,17 +31,27 @@ def index_type(space: Space) -> str | None:
 
 
 def make_index(location: Location, space: Space) -> None:
-    """Make the index of a space, unless another process does: then wait for that. May block for long."""
-    name = index_name(space)
+    """Make the index of a space, unless another process does: then wait for that. May block for long.
+
+    Without the right to do so there is none: large scopes are then searched exactly, which takes longer.
+    """
     with mapped_errors(location), location.connect() as connection:
-        if connection.info.parameter_status("default_transaction_read_only") == "on":
-            return
-        # To wait for the lock would hold a snapshot, for whose end the one who makes the index has to wait.
-        while not _is_valid(connection, name):
-            if connection.execute(_TRY_LOCK, [f"{location.schema}.{name}"]).fetchone() == (True,):
-                _build(connection, space)
-            else:
-                time.sleep(0.05)
+        try:
+            _make(connection, location, space)
+        except pg.InsufficientPrivilege as error:
+            _LOG.warning("%s: %s cannot be made, so large scopes take long: %s", location, index_name(space), error)
+
+
+def _make(connection: "psycopg.Connection[Any]", location: Location, space: Space) -> None:
+    name = index_name(space)
+    if connection.info.parameter_status("default_transaction_read_only") == "on":
+        return
+    # To wait for the lock would hold a snapshot, for whose end the one who makes the index has to wait.
+    while not _is_valid(connection, name):
+        if connection.execute(_TRY_LOCK, [f"{location.schema}.{name}"]).fetchone() == (True,):
+            _build(connection, space)
+        else:
+            time.sleep(0.05)
 
 
 def _is_valid(connection: "psycopg.Connection[Any]", name: str) -> bool:
@@ -51,7 +65,7 @@ def _build(connection: "psycopg.Connection[Any]", space: Space) -> None:
     connection.execute(f"SET maintenance_work_mem = '{_MEMORY}'".encode())
     connection.execute(f"DROP INDEX IF EXISTS {name}".encode())  # what was left of one that was interrupted
     [rows] = connection.execute(_COUNT, [_FEW]).fetchone() or (0,)
-    # Besides writers, CONCURRENTLY also spares readers; but it waits for every older transaction of the database.
+    # CONCURRENTLY lets others write meanwhile, but waits for every older transaction of the database.
     how = "CONCURRENTLY" if rows == _FEW else ""
     column = f"CAST(embedding AS {kind})) {kind.split('(')[0]}_cosine_ops"
     connection.execute(

@@ -13,7 +13,7 @@ from mnemon.backends.postgres.database import AsyncPostgres, BlockingPostgres
 from mnemon.backends.postgres.engine import AsyncConnections, BlockingConnections
 from mnemon.backends.postgres.extension import create_extension, with_extension
 from mnemon.backends.postgres.follower import Followers
-from mnemon.backends.postgres.vectors import PostgresVectors, ScopeSizes
+from mnemon.backends.postgres.vectors import Observed, PostgresVectors
 from mnemon.backends.postgres.words import PostgresWords
 from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
 from mnemon.backends.wordsearch import TermCounts
@@ -47,10 +47,10 @@ def open_blocking(settings: Settings) -> Backend:
 
 
 def _backend(location: Location, store: Store, upkeep: Store, read_only: bool) -> Backend:
-    counts, sizes = TermCounts(), ScopeSizes()
+    counts, observed = TermCounts(), Observed()
 
     def index(store: Store, runner: Runner) -> Indexes:
-        return Indexes(PostgresWords(store, counts), PostgresVectors(store, runner, location, sizes))
+        return Indexes(PostgresWords(store, counts), PostgresVectors(store, runner, location, observed))
 
     return Backend(store, upkeep, index=index, read_only=read_only)
 

@@ -27,10 +27,10 @@ _ERASE = Query(
 _VECTORS_OF = Query(
     "vectors_of", "SELECT memory_id, vector_send(embedding) FROM memory_vectors WHERE space_id = :space_id{where}"
 )
+# Vectors have length 1, so that their cosine is their product, of which `<#>` is the negative.
 _SIMILARITY = Query(
     "similarity",
-    "SELECT memory_id, 1 - (embedding <=> CAST(:vector AS vector)) FROM memory_vectors "
-    "WHERE space_id = :space_id{where}",
+    "SELECT memory_id, -(embedding <#> CAST(:vector AS vector)) FROM memory_vectors WHERE space_id = :space_id{where}",
 )
 _COUNT = Query(
     "count_in_scope",
@@ -38,7 +38,7 @@ _COUNT = Query(
 )
 _EXACT = Query(
     "nearest_exactly",
-    "SELECT memory_vectors.memory_id, 1 - (memory_vectors.embedding <=> CAST(:vector AS vector)) AS cosine "
+    "SELECT memory_vectors.memory_id, -(memory_vectors.embedding <#> CAST(:vector AS vector)) AS cosine "
     "FROM memory_entries JOIN memory_vectors ON memory_vectors.memory_id = memory_entries.id "
     "WHERE memory_vectors.space_id = :space_id{where} ORDER BY cosine DESC, memory_vectors.memory_id LIMIT :limit",
 )
@@ -46,7 +46,7 @@ _EXACT = Query(
 _INDEXED = Query(
     "nearest_by_index",
     """
-    SELECT memory_vectors.memory_id, 1 - (memory_vectors.embedding <=> CAST(:vector AS vector)) AS cosine
+    SELECT memory_vectors.memory_id, -(memory_vectors.embedding <#> CAST(:vector AS vector)) AS cosine
     FROM memory_vectors JOIN memory_entries ON memory_entries.id = memory_vectors.memory_id
     WHERE memory_vectors.space_id = {space}{where}
     ORDER BY CAST(memory_vectors.embedding AS {type}) <=> CAST(:vector AS {type}) LIMIT :limit
@@ -61,17 +61,21 @@ _REMEMBERED = 2.0  # seconds for which the size of a scope is believed
 _MOST_SIZES = 1000
 
 
-class ScopeSizes:
-    """How many memories scopes hold, as counted in the last seconds; beyond `_SMALL` nobody counts."""
+class Observed:
+    """What this process knows of the vectors: which spaces are prepared, and how many memories scopes hold.
+
+    Scopes were counted in the last seconds, and not beyond `_SMALL`.
+    """
 
     def __init__(self) -> None:
+        self.prepared: set[int] = set()
         self._sizes: dict[Scope, tuple[int, float]] = {}
 
-    def get(self, scope: Scope) -> int | None:
-        size, counted = self._sizes.get(scope, (None, 0.0))
-        return size if time.monotonic() - counted < _REMEMBERED else None
+    def size(self, scope: Scope) -> int | None:
+        size, at = self._sizes.get(scope, (None, 0.0))
+        return size if time.monotonic() - at < _REMEMBERED else None
 
-    def put(self, scope: Scope, size: int) -> None:
+    def counted(self, scope: Scope, size: int) -> None:
         if len(self._sizes) > _MOST_SIZES:
             self._sizes = {}
         self._sizes[scope] = size, time.monotonic()
@@ -80,16 +84,19 @@ class ScopeSizes:
 class PostgresVectors:
     """Looks at every vector of a small scope, and asks the index of the space for a large one."""
 
-    def __init__(self, store: Store, runner: Runner, location: Location, sizes: ScopeSizes) -> None:
+    def __init__(self, store: Store, runner: Runner, location: Location, observed: Observed) -> None:
         self._store = store
         self._runner = runner
         self._location = location
-        self._sizes = sizes
+        self._observed = observed
 
     async def prepare(self, space: Space) -> None:
         """Make the space's index without holding up writers; those who race for it wait for whoever is first."""
-        if index_type(space) and not await self._store.fetch(_HAS_INDEX, {"name": index_name(space)}):
+        if space.id in self._observed.prepared or not index_type(space):
+            return
+        if not await self._store.fetch(_HAS_INDEX, {"name": index_name(space)}):
             await self._runner.aside(lambda: make_index(self._location, space))
+        self._observed.prepared.add(space.id)
 
     async def put(self, tx: Transaction, rows: Sequence[VectorRow]) -> None:
         await tx.execute_many(_PUT, [
@@ -119,12 +126,12 @@ class PostgresVectors:
     async def _is_large(self, scope: Scope) -> bool:
         """Whether the scope holds many memories, whatever their metadata says: that would take long to ask all."""
         scope = replace(scope, where=None)
-        size = self._sizes.get(scope)
+        size = self._observed.size(scope)
         if size is None:
             conditions = live_in(scope, self._store.dialect)
             params = {"most": _SMALL + 1, **params_of(conditions)}
             [(size,)] = await self._store.fetch(_COUNT.where(conditions), params)
-            self._sizes.put(scope, size)
+            self._observed.counted(scope, size)
         return size > _SMALL
 
     async def _exactly(self, space: Space, vector: Vector, scope: Scope, limit: int) -> list[Row]:

@@ -29,8 +29,10 @@ class Lookout:
 
     def stop(self) -> None:
         self._stop.set()
-        if self._thread:
-            self._thread.join()
+        with self._starting:
+            thread = self._thread
+        if thread:
+            thread.join()
 
     def _watch(self) -> None:
         # Whoever waits looks for himself now and then, and is told by the store what is wrong with it.
