@@ -97,11 +97,10 @@ class Writing:
         if current and not renew and _says_the_same(named(current), row):
             return named(current)
         before = await self.retire(tx, row["namespace"], row["key"], None)
-        if before["is_deleted"]:
-            raise Raced
+        operation = "add" if before["is_deleted"] else "update"  # it was deleted in this very moment
         kept = {"created_at", "created_by", "version", "updated_at", "updated_by"}
         changes = {name: value for name, value in row.items() if name not in kept}
-        written = await self.follow(tx, origin, "update", before, changes)
+        written = await self.follow(tx, origin, operation, before, changes)
         await self.findable.put(tx, [written], [vectors])
         return written
 
