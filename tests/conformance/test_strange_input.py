@@ -1,11 +1,12 @@
 """Text and numbers that no database can carry are refused as bad input, wherever they are given."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from mnemon import HybridMemoryService, MnemonError, Placement, StoreError
+from mnemon import HybridMemoryService, MemoryDraft, MnemonError, Placement, StoreError
 from mnemon.ports import Store
 from mnemon.testing import Suite
 from mnemon.testing.suite import contents
@@ -46,6 +47,21 @@ TEXTS: dict[str, Call] = {
     "get_thread": lambda m, x: m.memories.get_thread(x),
     "get_memory": lambda m, x: m.memories.get_memory("user:a", x),
     "add_memory created_by": lambda m, x: m.memories.add_memory("user:a", "k", 1, created_by=x),
+    "put_memories": lambda m, x: m.memories.put_memories([MemoryDraft(1, "user:a", x)]),
+    "forget": lambda m, x: m.forget(f"user:{x}"),
+    "forget key": lambda m, x: m.forget("user:a", x),
+    "remember key": lambda m, x: m.remember("text", namespace="user:a", key=x),
+    "remember author": lambda m, x: m.remember("text", namespace="user:a", author=x),
+    "remember thread": lambda m, x: m.remember("text", namespace="user:a", thread=x),
+    "remember actor": lambda m, x: m.remember_many(["text"], namespace="user:a", actor=x),
+    "recall": lambda m, x: m.recall(x, namespaces="user:b"),
+    "recall key": lambda m, x: m.recall(f"what is '{x}'?", namespaces="user:b"),
+    "recall namespace": lambda m, x: m.recall("what?", namespaces=["user:b", f"user:{x}"]),
+    "recall where": lambda m, x: m.recall("what?", namespaces="user:b", where={"a": x}),
+    "recall past": lambda m, x: m.recall(x, namespaces="user:b", where={x: 1}, as_of=datetime.now(UTC)),
+    "context session": lambda m, x: m.context("what?", session_id=x),
+    "vectors.store": lambda m, x: m.vectors.store(x, [1.0]),
+    "index.verify": lambda m, x: m.index.verify(x),
     "audit actor": lambda m, x: m.audit(actor=x),
     "audit id": lambda m, x: m.audit(entity_id=x),
     "audit task": lambda m, x: m.audit(task_id=x),
@@ -62,6 +78,10 @@ NUMBERS: dict[str, Call] = {
     "get_thread first": lambda m, x: m.memories.get_thread("t", first=x),
     "get_thread last": lambda m, x: m.memories.get_thread("t", last=x),
     "position": lambda m, x: m.memories.add_memory("user:a", "new", 1, placement=Placement("t", x)),
+    "remember position": lambda m, x: m.remember("text", namespace="user:a", thread="t", position=x),
+    "recall k": lambda m, x: m.recall("what?", namespaces="user:a", k=x),
+    "recall offset": lambda m, x: m.recall("what?", namespaces="user:a", offset=x),
+    "recall where": lambda m, x: m.recall("what?", namespaces="user:a", where={"a": x}),
     "events last": lambda m, x: m.sessions.events("s1", last=x),
     "events after": lambda m, x: m.sessions.events("s1", after=x),
     "get_session": lambda m, x: m.sessions.get_session("s1", last=x),

@@ -117,6 +117,8 @@ class Writing:
             if latest is None or not named(latest)["is_deleted"]:
                 return None
             before = await self.retire(tx, row["namespace"], row["key"], None)
+            if not before["is_deleted"]:
+                raise Raced  # another writer added it between the look and the lock
             added = await self._insert(tx, origin, "add", {**row, "version": before["version"] + 1})
         await self.findable.put(tx, [added], [vectors])
         return added

@@ -72,6 +72,13 @@ class FaultyStore:
         """Do something else just before the next call: what another process could have done then."""
         self._before.add(method, action, skip, 1)
 
+    def interleave_statement(self, name: str, action: Action, *, skip: int = 0) -> None:
+        """Do something else just before a statement inside a transaction, which goes on when that is done.
+
+        What needs a row that the transaction holds must be started and not awaited: it would wait for ever.
+        """
+        self._within.add(name, action, skip, 1)
+
     def heal(self) -> None:
         """Forget every fault that has not happened yet."""
         for triggers in (self._before, self._after, self._within):

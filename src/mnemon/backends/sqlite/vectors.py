@@ -150,7 +150,7 @@ class HeldSpace:
     async def _read(self, tx: Transaction) -> None:
         from mnemon.vectorindex import VectorIndex  # noqa: PLC0415 - loads numpy
 
-        index = self._index or VectorIndex(self._space.model.dimension)
+        index = VectorIndex(self._space.model.dimension) if self._index is None else self._index
         await self._add(tx, index)
         if self._index is not None:
             await self._remove(tx, index)
