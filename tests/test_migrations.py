@@ -107,7 +107,7 @@ UNION ALL
 SELECT 'column', relname || '.' || attname, concat_ws(' ',
     (SELECT count(*) FROM pg_attribute AS before WHERE before.attrelid = a.attrelid AND before.attnum < a.attnum
         AND before.attnum > 0 AND NOT before.attisdropped),
-    format_type(atttypid, atttypmod), collname, attnotnull, attidentity, pg_get_expr(adbin, adrelid))
+    format_type(atttypid, atttypmod), collname, attnotnull, attidentity, attstattarget, pg_get_expr(adbin, adrelid))
 FROM own JOIN pg_attribute AS a ON a.attrelid = own.oid LEFT JOIN pg_collation AS c ON c.oid = attcollation
     LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE relkind = 'r' AND attnum > 0 AND NOT attisdropped

@@ -300,6 +300,7 @@ def test_a_purge_leaves_nothing_of_words_and_vectors(garden: Garden, settings: S
         said = " ".join([f"classified{number:03}"] * chance.choice((1, 30, 400)))
         complete(garden.plant("user:s", str(number), said, vectors={space.id: vector}))
     secrets = [b"classified", *(vector[:8].tobytes() for vector in found)]
+    execute(settings, "ANALYZE")
     execute(settings, "CHECKPOINT")
     assert len(left_in(tables, *secrets)) == len(secrets)
     for number in range(len(found)):

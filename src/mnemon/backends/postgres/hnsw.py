@@ -71,3 +71,5 @@ def _build(connection: "psycopg.Connection[Any]", space: Space) -> None:
     connection.execute(
         f"CREATE INDEX {how} {name} ON memory_vectors USING hnsw (({column}) WHERE space_id = {space.id}".encode()
     )
+    # The planner's statistics would keep samples of the vectors.
+    connection.execute(f"ALTER INDEX {name} ALTER COLUMN 1 SET STATISTICS 0".encode())
