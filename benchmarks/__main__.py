@@ -37,6 +37,8 @@ suites (all of them, if none is named):
 programs of their own (each has --help):
   python -m benchmarks.vectors   the nearest vectors, by every driver, beside numpy; text search
   python -m benchmarks.reembed   change the embedder under a writer and a reader
+  python -m benchmarks.artifacts files saved and read, beside a plain copy and its SHA-256
+  python -m benchmarks.documents index a thousand documents, change one in a hundred, index them again
   python -m benchmarks.locomo    how much of what a question needs is recalled
 
   profile    where the time of one operation goes: python -m benchmarks profile append

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import mnemon
 import mnemon.sync
@@ -95,7 +95,8 @@ async def follow_async(
     position, seen = await memory.position(), dict[str, int]()
 
     async def follow() -> None:
-        async with aclosing(memory.changes(position, follow=True, entity="event")) as changes:
+        following = cast("AsyncGenerator[mnemon.Change]", memory.changes(position, follow=True, entity="event"))
+        async with aclosing(following) as changes:
             async for change in changes:
                 seen[change.entity_id] = time.monotonic_ns()
                 if len(seen) == count:

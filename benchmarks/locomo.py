@@ -28,6 +28,7 @@ import mnemon
 from benchmarks import report
 from benchmarks.judging import Judgement, judge, mean
 from benchmarks.progress import Bar
+from benchmarks.recall import normalised
 from mnemon.providers.loading import load
 from mnemon.settings import Settings
 from mnemon.tokens import counter
@@ -123,8 +124,9 @@ class Baselines:
         self._turns: dict[str, Any] = {}
         self._questions: dict[str, Any] = {}
         for c in conversations:
-            self._turns[c.id] = embedder.embed([f"{turn.author}: {turn.text}" for turn in c.turns])
-            vectors = embedder.embed([question.text for question in c.questions])
+            # An embedder's vectors have any length, and only of those of length 1 is the product the cosine.
+            self._turns[c.id] = normalised(embedder.embed([f"{turn.author}: {turn.text}" for turn in c.turns]))
+            vectors = normalised(embedder.embed([question.text for question in c.questions]))
             self._questions |= dict(zip(((c.id, q.text) for q in c.questions), vectors, strict=True))
             tick(f"embedding {c.id}")
 

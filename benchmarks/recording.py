@@ -44,7 +44,7 @@ def _noting(statements: list[Statement]) -> type[sqlite3.Connection]:
             return super().executemany(sql, params)
 
     class Connection(sqlite3.Connection):
-        def cursor(self, factory: type[sqlite3.Cursor] = Cursor) -> sqlite3.Cursor:
+        def cursor(self, factory: Any = Cursor) -> Any:
             return super().cursor(factory)
 
         def execute(self, sql: str, params: Any = ()) -> sqlite3.Cursor:

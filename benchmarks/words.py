@@ -50,7 +50,7 @@ def _questions(texts: Sequence[str]) -> dict[str, Callable[[np.random.Generator]
     common, rare = ranked[:_COMMON], [word for word in ranked if counts[word] <= max(20, len(texts) // 2000)]
 
     def some(words: Sequence[str], chance: np.random.Generator, number: int) -> list[str]:
-        return [words[place] for place in chance.choice(len(words), number, replace=False)]
+        return [words[int(place)] for place in chance.choice(len(words), number, replace=False)]
 
     return {
         "floor": lambda chance: some(rare, chance, _WORDS),

@@ -17,7 +17,7 @@ hypothesis.settings.register_profile("mnemon", deadline=None)
 hypothesis.settings.load_profile("mnemon")
 
 
-SERVERS = {"chroma_server", "postgres_server", "qdrant_server", "weaviate_server"}
+SERVERS = {f"{name}_server" for name in ("chroma", "language", "object", "postgres", "qdrant", "weaviate")}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,6 +60,20 @@ def weaviate_server() -> Iterator[servers.Server]:
 def chroma_server() -> Iterator[servers.Server]:
     """A real Chroma that lives as long as the test session."""
     with servers.chroma() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[servers.Server]:
+    """A real S3 endpoint that lives as long as the test session."""
+    with servers.objects() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def language_server() -> Iterator[servers.Server]:
+    """A real, tiny language model that lives as long as the test session."""
+    with servers.language_model() as server:
         yield server
 
 

@@ -153,3 +153,33 @@ def test_what_is_not_understood_is_refused(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert "usage: python -m benchmarks" in done.stderr
+
+
+def test_documents_are_embedded_only_where_they_changed() -> None:
+    done = run("docs", "--count", "30", "--share", "0.1", program="benchmarks.documents")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("only what changed was embedded\n")
+    assert run("nowhere", program="benchmarks.documents").returncode == 2
+
+
+def test_snapshots_are_measured_by_the_number_of_files(tmp_path: Path) -> None:
+    path = tmp_path / "workspaces.json"
+    done = run("--quick", "--folder", str(tmp_path), "--json", str(path), program="benchmarks.workspaces")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(path.read_text("utf-8"))
+    assert found["surplus"] == 0
+    for step in ("write", "snapshot", "diff", "restore"):
+        assert all(each > 0 for each in found["microseconds"][step].values())
+    assert found["transfers"]["seconds"].keys() >= {"import", "export", "plain copy", "copy, hashed and durable"}
+    assert [each.name for each in tmp_path.iterdir()] == ["workspaces.json"]
+
+
+def test_artifacts_are_measured_beside_plain_copies(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    told = ("--quick", "--rounds", "1", "--folder", str(tmp_path), "--json", str(path))
+    done = run(*told, program="benchmarks.artifacts")
+    assert done.returncode == 0, done.stderr
+    for measure in json.loads(path.read_text("utf-8"))["measures"]:
+        assert set(measure["ratios"]) == {"save / copy", "save / durable copy", "read / plain read"}
+        assert all(value > 0 for value in (*measure["ratios"].values(), *measure["mb_per_second"].values()))
+    assert list(tmp_path.iterdir()) == [path]

@@ -57,7 +57,8 @@ def test_make_targets_of_a_document_exist(document: Path) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=relative)
-def test_example_runs(example: Path) -> None:
+def test_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")
 
 

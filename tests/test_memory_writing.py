@@ -1,6 +1,7 @@
 """Steps of writing memories that only a race would reach through the services."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,22 @@ async def _adds(memory: HybridMemoryService) -> bool:
     except MemoryExists:
         return False
     return True
+
+
+def read_all(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+async def test_an_erasure_that_ends_half_way_leaves_no_byte_of_what_was_purged(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    async with mnemon.open(url, embedder="none", background=False, seal_interval=None) as memory:
+        for key in ("first", "second"):
+            await memory.remember(f"SECRET {key}", namespace=ALICE, key=key)
+        broken, faults = with_faults(memory)
+        faults.fail_statement("purge", mnemon.StoreError("the disk is gone"), skip=1)
+        with pytest.raises(mnemon.StoreError, match="the disk is gone"):
+            await broken.forget(ALICE, erase=True)
+        found = read_all(tmp_path)
+        assert b"SECRET first" not in found
+        assert b"SECRET second" in found
+        assert await memory.forget(ALICE, erase=True) == 1

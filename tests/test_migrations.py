@@ -297,15 +297,20 @@ def test_going_down_removes_only_what_going_up_made(database: Database) -> None:
     database.execute("CREATE TABLE foreigner (id INTEGER, note TEXT)")
     database.execute("INSERT INTO foreigner VALUES (1, 'mine')")
     everything = database.describe()
-    # when it goes down by one revision, then what finds memories is gone and nothing else
+    # when it goes down by one revision, then what agents make and do is gone and nothing else
+    database.migrate("0003")
+    found = database.describe()
+    gone = everything.keys() - found.keys()
+    assert all(re.match("(idx_)?(artifacts|workspace|agent|document|reviews)", name) for _, name in gone), gone
+    # when it goes down by one more, then what finds memories is gone and nothing else
     database.migrate("0002")
-    gone = everything.keys() - database.describe().keys()
+    gone = found.keys() - database.describe().keys()
     assert all(re.match("(S|idx_)?(memory_(vectors|texts|terms|vocab)|vector_|embedding_)", n) for _, n in gone), gone
     assert {name for kind, name in gone if kind == "table"} >= {"memory_vectors", "memory_texts", "vector_spaces"}
     assert database.execute("SELECT key FROM memory_entries") == [("city",)]
     # when it goes down by one more, then the memories are gone and nothing else
     database.migrate("0001")
-    gone = everything.keys() - database.describe().keys()
+    gone = found.keys() - database.describe().keys()
     assert all(re.search("memory|vector|embedding", name) for _, name in gone), gone
     assert ("table", "memory_entries") in gone
     assert database.execute("SELECT id FROM sessions") == [("s1",)]

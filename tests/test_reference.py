@@ -22,14 +22,19 @@ CLASSES: dict[type, tuple[tuple[str, ...], str]] = {
     mnemon.StateStore: (("state",), ""),
     mnemon.TaskService: (("tasks",), ""),
     mnemon.MemoryService: (("memories",), ""),
+    mnemon.ConsolidationService: (("consolidation",), ""),
     mnemon.VectorService: (("vectors",), ""),
     mnemon.IndexService: (("indexes",), ""),
+    mnemon.AgentService: (("agents",), ""),
+    mnemon.DocumentService: (("documents",), ""),
+    mnemon.ArtifactService: (("artifacts",), ""),
+    mnemon.WorkspaceService: (("workspaces",), ""),
     mnemon.Consumer: (("journal",), "Consumer."),
-    mnemon.HybridMemoryService: (("journal", "opening", "recall"), ""),
+    mnemon.HybridMemoryService: (("journal", "opening", "recall", "consolidation"), ""),
 }
 
 FUNCTIONS = {"open": mnemon.open, "mnemon.sync.open": mnemon.sync.open}
-PORTS = [mnemon.Embedder, mnemon.VectorMemory, mnemon.Reranker, mnemon.Expander]
+PORTS = [mnemon.Embedder, mnemon.VectorMemory, mnemon.Reranker, mnemon.Expander, mnemon.LanguageModel]
 SERVICES = [service for service in CLASSES if service not in (mnemon.Consumer, mnemon.HybridMemoryService)]
 
 

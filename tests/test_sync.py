@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -22,9 +23,14 @@ FACES = {
     mnemon.SessionService: sync.BlockingSessions,
     mnemon.StateStore: sync.BlockingState,
     mnemon.TaskService: sync.BlockingTasks,
+    mnemon.ArtifactService: sync.BlockingArtifacts,
     mnemon.MemoryService: sync.BlockingMemories,
+    mnemon.ConsolidationService: sync.BlockingConsolidation,
     mnemon.VectorService: sync.BlockingVectors,
     mnemon.IndexService: sync.BlockingIndex,
+    mnemon.AgentService: sync.BlockingAgents,
+    mnemon.DocumentService: sync.BlockingDocuments,
+    mnemon.WorkspaceService: sync.BlockingWorkspaces,
     mnemon.Consumer: sync.BlockingConsumer,
 }
 KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.servers))
@@ -45,7 +51,14 @@ def memory(url: str) -> Iterator[sync.BlockingMemory]:
 
 
 def public(kind: type) -> set[str]:
-    return {name for name in dir(kind) if not name.startswith("_")}
+    """The methods of a class; a service that is loaded when it is used is none."""
+    names = {name for name in dir(kind) if not name.startswith("_")}
+    return {name for name in names if not isinstance(getattr(kind, name), cached_property)}
+
+
+def services(handle: object) -> set[str]:
+    names = {name for name in dir(handle) if not name.startswith("_")}
+    return {name for name in names if not callable(getattr(handle, name))}
 
 
 def parameters(method: object) -> list[tuple[str, object, object]]:
@@ -60,6 +73,12 @@ def parameters(method: object) -> list[tuple[str, object, object]]:
 @pytest.mark.parametrize("service", FACES)
 def test_every_public_method_is_there_and_no_other(service: type) -> None:
     assert public(FACES[service]) == public(service)
+
+
+def test_every_service_is_there_and_no_other() -> None:
+    with sync.open("sqlite://") as memory:
+        assert services(memory) == services(memory._service)
+        assert {"sessions", "artifacts", "agents"} < services(memory)
 
 
 def test_every_method_takes_the_same_parameters() -> None:

@@ -5,111 +5,196 @@ async with mnemon.open() as memory:
     hits = await memory.recall("Where does Alice live?", namespaces="user:alice")
 """
 
-from mnemon.assembly import open_memory as open
-from mnemon.clock import Clock, SystemClock
-from mnemon.consumers import Consumer, ConsumerStatus
-from mnemon.errors import (
-    AccessDenied,
-    ConflictError,
-    DimensionMismatch,
-    EmbedderUnavailable,
-    EventExists,
-    IntegrityError,
-    InvalidCursor,
-    InvalidFilter,
-    InvalidIdentifier,
-    InvalidInput,
-    InvalidNamespace,
-    InvalidSettings,
-    InvalidStatus,
-    InvalidTransition,
-    InvalidValue,
-    LeaseLost,
-    MemoryExists,
-    MemoryNotFound,
-    MnemonError,
-    ModelMismatch,
-    NotFound,
-    NotSettled,
-    SchemaMismatch,
-    SchemaTooNew,
-    SchemaTooOld,
-    SessionExists,
-    SessionNotFound,
-    StoreBusy,
-    StoreClosed,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-    TaskExists,
-    TaskNotFound,
-    ValueTooLarge,
-)
-from mnemon.eventlog import EventDraft
-from mnemon.hybrid import HybridMemoryService
-from mnemon.indexing.service import IndexService
-from mnemon.memories import MemoryService
-from mnemon.model import (
-    ArtifactReference,
-    Change,
-    Citation,
-    Context,
-    ContextItem,
-    Difference,
-    Drift,
-    Dropped,
-    EmbeddingModel,
-    Event,
-    Flaw,
-    Hit,
-    Matches,
-    Memory,
-    MemoryDraft,
-    MemoryType,
-    NamespaceCount,
-    Page,
-    Placement,
-    Principal,
-    Progress,
-    Provenance,
-    PurgeReceipt,
-    Session,
-    SessionStatus,
-    Space,
-    SpaceStatus,
-    StateEntry,
-    StoreDescription,
-    Task,
-    TaskStatus,
-    VectorDraft,
-    VectorMatch,
-    Verification,
-)
-from mnemon.ports import Embedder, Expander, Reranker, Transaction, VectorMemory
-from mnemon.sessions import SessionService
-from mnemon.settings import Settings
-from mnemon.sql import Query
-from mnemon.state import StateStore
-from mnemon.tasks import TaskService
-from mnemon.vectors import VectorService
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # at run time they are loaded when they are first asked for: see below
+    from mnemon.agents import AgentService
+    from mnemon.artifacts import ArtifactService
+    from mnemon.assembly import open_memory as open
+    from mnemon.clock import Clock, SystemClock
+    from mnemon.consolidation.service import ConsolidationService
+    from mnemon.consumers import Consumer, ConsumerStatus
+    from mnemon.documents import DocumentService
+    from mnemon.errors import (
+        AccessDenied,
+        AgentExists,
+        AgentNotFound,
+        ArtifactNotFound,
+        ConflictError,
+        ContentCorrupt,
+        ContentMissing,
+        CycleNotFound,
+        CyclePending,
+        DimensionMismatch,
+        DocumentNotFound,
+        EmbedderUnavailable,
+        EventExists,
+        IntegrityError,
+        InvalidAnswer,
+        InvalidCursor,
+        InvalidFilter,
+        InvalidIdentifier,
+        InvalidInput,
+        InvalidNamespace,
+        InvalidPath,
+        InvalidSettings,
+        InvalidStatus,
+        InvalidTransition,
+        InvalidValue,
+        LanguageModelUnavailable,
+        LeaseLost,
+        MemoryExists,
+        MemoryNotFound,
+        MnemonError,
+        ModelMismatch,
+        NotFound,
+        NotSettled,
+        PathTaken,
+        ReviewNotFound,
+        SchemaMismatch,
+        SchemaTooNew,
+        SchemaTooOld,
+        SessionExists,
+        SessionNotFound,
+        SnapshotNotFound,
+        StoreBusy,
+        StoreClosed,
+        StoreCorrupt,
+        StoreError,
+        StoreFull,
+        StoreReadOnly,
+        StoreUnavailable,
+        TaskExists,
+        TaskNotFound,
+        ValueTooLarge,
+        WorkspaceExists,
+        WorkspaceFileNotFound,
+        WorkspaceNotFound,
+    )
+    from mnemon.eventlog import EventDraft
+    from mnemon.hybrid import HybridMemoryService
+    from mnemon.indexing.service import IndexService
+    from mnemon.memories import MemoryService
+    from mnemon.model import (
+        Agent,
+        Artifact,
+        ArtifactReference,
+        Change,
+        Citation,
+        Cleanup,
+        ConsolidationReport,
+        ConsolidationStep,
+        ConsolidationStrategy,
+        Content,
+        ContentFlaw,
+        ContentReport,
+        Context,
+        ContextItem,
+        Cycle,
+        CycleStatus,
+        Difference,
+        Document,
+        DocumentChunk,
+        DocumentReport,
+        DocumentStatus,
+        DocumentType,
+        Drift,
+        Dropped,
+        EmbeddingModel,
+        Event,
+        FileDifference,
+        FileDraft,
+        Flaw,
+        Hit,
+        Imported,
+        Matches,
+        Memory,
+        MemoryConflict,
+        MemoryDraft,
+        MemoryType,
+        MemoryVersion,
+        NamespaceCount,
+        Page,
+        Placement,
+        Principal,
+        Progress,
+        Provenance,
+        Pruned,
+        PurgeReceipt,
+        Recollection,
+        Resumption,
+        Review,
+        ReviewStatus,
+        Session,
+        SessionStatus,
+        Snapshot,
+        Space,
+        SpaceStatus,
+        StateEntry,
+        StoreDescription,
+        Task,
+        TaskStatus,
+        Usage,
+        VectorDraft,
+        VectorMatch,
+        Verification,
+        Workspace,
+        WorkspaceFile,
+    )
+    from mnemon.ports import ContentStore, Embedder, Expander, LanguageModel, Reranker, Transaction, VectorMemory
+    from mnemon.sessions import SessionService
+    from mnemon.settings import Settings
+    from mnemon.sql import Query
+    from mnemon.state import StateStore
+    from mnemon.tasks import TaskService
+    from mnemon.vectors import VectorService
+    from mnemon.workspaces import WorkspaceService
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AccessDenied",
+    "Agent",
+    "AgentExists",
+    "AgentNotFound",
+    "AgentService",
+    "Artifact",
+    "ArtifactNotFound",
     "ArtifactReference",
+    "ArtifactService",
     "Change",
     "Citation",
+    "Cleanup",
     "Clock",
     "ConflictError",
+    "ConsolidationReport",
+    "ConsolidationService",
+    "ConsolidationStep",
+    "ConsolidationStrategy",
     "Consumer",
     "ConsumerStatus",
+    "Content",
+    "ContentCorrupt",
+    "ContentFlaw",
+    "ContentMissing",
+    "ContentReport",
+    "ContentStore",
     "Context",
     "ContextItem",
+    "Cycle",
+    "CycleNotFound",
+    "CyclePending",
+    "CycleStatus",
     "Difference",
     "DimensionMismatch",
+    "Document",
+    "DocumentChunk",
+    "DocumentNotFound",
+    "DocumentReport",
+    "DocumentService",
+    "DocumentStatus",
+    "DocumentType",
     "Drift",
     "Dropped",
     "Embedder",
@@ -119,41 +204,57 @@ __all__ = [
     "EventDraft",
     "EventExists",
     "Expander",
+    "FileDifference",
+    "FileDraft",
     "Flaw",
     "Hit",
     "HybridMemoryService",
+    "Imported",
     "IndexService",
     "IntegrityError",
+    "InvalidAnswer",
     "InvalidCursor",
     "InvalidFilter",
     "InvalidIdentifier",
     "InvalidInput",
     "InvalidNamespace",
+    "InvalidPath",
     "InvalidSettings",
     "InvalidStatus",
     "InvalidTransition",
     "InvalidValue",
+    "LanguageModel",
+    "LanguageModelUnavailable",
     "LeaseLost",
     "Matches",
     "Memory",
+    "MemoryConflict",
     "MemoryDraft",
     "MemoryExists",
     "MemoryNotFound",
     "MemoryService",
     "MemoryType",
+    "MemoryVersion",
     "MnemonError",
     "ModelMismatch",
     "NamespaceCount",
     "NotFound",
     "NotSettled",
     "Page",
+    "PathTaken",
     "Placement",
     "Principal",
     "Progress",
     "Provenance",
+    "Pruned",
     "PurgeReceipt",
     "Query",
+    "Recollection",
     "Reranker",
+    "Resumption",
+    "Review",
+    "ReviewNotFound",
+    "ReviewStatus",
     "SchemaMismatch",
     "SchemaTooNew",
     "SchemaTooOld",
@@ -163,6 +264,8 @@ __all__ = [
     "SessionService",
     "SessionStatus",
     "Settings",
+    "Snapshot",
+    "SnapshotNotFound",
     "Space",
     "SpaceStatus",
     "StateEntry",
@@ -182,11 +285,43 @@ __all__ = [
     "TaskService",
     "TaskStatus",
     "Transaction",
+    "Usage",
     "ValueTooLarge",
     "VectorDraft",
     "VectorMatch",
     "VectorMemory",
     "VectorService",
     "Verification",
+    "Workspace",
+    "WorkspaceExists",
+    "WorkspaceFile",
+    "WorkspaceFileNotFound",
+    "WorkspaceNotFound",
+    "WorkspaceService",
     "open",
 ]
+
+# Where the names are, the quickest to load first.
+_MODULES = (
+    "errors", "model", "clock", "settings", "sql", "ports", "eventlog", "consumers", "sessions", "state", "tasks",
+    "memories", "vectors", "indexing.service", "artifacts", "workspaces", "documents", "agents",
+    "consolidation.service", "hybrid", "assembly",
+)  # fmt: skip
+_RENAMED = {"open": "open_memory"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for, so that a program pays only for what it uses."""
+    if name == "sync":
+        return import_module("mnemon.sync")
+    if name in __all__:
+        for module in _MODULES:
+            found = getattr(import_module(f"mnemon.{module}"), _RENAMED.get(name, name), None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module 'mnemon' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from mnemon.backends.keeping import plan_keeping
 from mnemon.clock import Clock, SystemClock
 from mnemon.config import load_settings
+from mnemon.contents import Contents
 from mnemon.coroutines import InlineRunner, LoopRunner, complete
 from mnemon.errors import InvalidSettings
 from mnemon.housekeeping import Housekeeper
@@ -14,8 +16,19 @@ from mnemon.hybrid import HybridMemoryService, Parts
 from mnemon.indexing.stores import Outside
 from mnemon.indexing.upkeep import Bench, Upkeep
 from mnemon.indexing.worker import Worker
+from mnemon.language import CheckedModel
 from mnemon.model import Space
-from mnemon.ports import Backend, Embedder, EmbeddingCache, Expander, Reranker, Runner, Store, VectorMemory
+from mnemon.ports import (
+    Backend,
+    Embedder,
+    EmbeddingCache,
+    Expander,
+    LanguageModel,
+    Reranker,
+    Runner,
+    Store,
+    VectorMemory,
+)
 from mnemon.seals import Seals
 from mnemon.settings import Settings
 
@@ -24,7 +37,15 @@ if TYPE_CHECKING:  # slow to import
     from mnemon.embedding import Embedding
 
 _OFF = "none"
-_CUSTOM = "custom"  # the specification of an embedder that the caller brought
+_CUSTOM = "custom"  # the specification of an embedder or a language model that the caller brought
+
+
+class Own(NamedTuple):
+    """The parts that a caller brought in place of settings."""
+
+    embedder: Embedder | None = None
+    stores: Sequence[Callable[[Space], VectorMemory]] = ()
+    language_model: LanguageModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +58,11 @@ class Given:
     reranker: Reranker | None = None
     expander: Expander | None = None
 
-    def read(self) -> tuple[Settings, Embedder | None, list[Callable[[Space], VectorMemory]]]:
-        """The settings in force, the caller's own embedder, and the caller's own vector stores."""
+    def read(self) -> tuple[Settings, Own]:
+        """The settings in force, and the caller's own parts."""
         named = dict(self.settings)
-        embedder = named.get("embedder")
-        own = None if embedder is None or isinstance(embedder, str) else cast("Embedder", embedder)
-        if own is not None:
-            named["embedder"] = _CUSTOM
+        embedder = cast("Embedder | None", _brought(named, "embedder"))
+        model = cast("LanguageModel | None", _brought(named, "language_model"))
         stores = named.get("vector_stores")
         chosen = cast("Sequence[Any]", stores) if isinstance(stores, list | tuple) else ()
         mine = [cast("Callable[[Space], VectorMemory]", each) for each in chosen if callable(each)]
@@ -51,7 +70,18 @@ class Given:
             named["vector_stores"] = tuple(each for each in chosen if not callable(each))
         settings = load_settings(self.url, named)
         _check_stores(settings.vector_stores)
-        return settings, own, mine
+        if settings.language_model is not None and model is None:
+            _check_language_model(settings.language_model)
+        return settings, Own(embedder, mine, model)
+
+
+def _brought(named: dict[str, Any], setting: str) -> object | None:
+    """The object that stands where a setting could be, which is then told so."""
+    found = named.get(setting)
+    if found is None or isinstance(found, str):
+        return None
+    named[setting] = _CUSTOM
+    return found
 
 
 class Opening:
@@ -73,9 +103,9 @@ class Opening:
             await self._service.close()
 
     async def _open(self) -> HybridMemoryService:
-        settings, embedder, stores = self._given.read()
+        settings, own = self._given.read()
         backend = await _technology(settings.url).open_async(settings)
-        return _Assembly(backend, settings, self._given, embedder, stores, LoopRunner()).service()
+        return _Assembly(backend, settings, self._given, own, LoopRunner()).service()
 
 
 def open_memory(
@@ -90,17 +120,18 @@ def open_memory(
 
     Without a URL, `MNEMON_URL` or the settings file says where; at last, `./mnemon.db`. Await the
     result or enter it with `async with`. `settings` are those of `mnemon.settings.Settings`;
-    `embedder` may also be an `Embedder` of your own, and `vector_stores` may have functions among them
-    that open a `VectorMemory` of your own for a space. `reranker` and `expander` help to recall.
+    `embedder` and `language_model` may also be an `Embedder` and a `LanguageModel` of your own, and `vector_stores`
+    may have functions among them that open a `VectorMemory` of your own for a space. `reranker` and `expander` help
+    to recall.
     """
     return Opening(Given(url, settings, clock, reranker, expander))
 
 
 def open_blocking(given: Given) -> HybridMemoryService:
     """The same, over a store whose coroutines never suspend."""
-    settings, embedder, stores = given.read()
+    settings, own = given.read()
     backend = _technology(settings.url).open_blocking(settings)
-    return _Assembly(backend, settings, given, embedder, stores, InlineRunner()).service()
+    return _Assembly(backend, settings, given, own, InlineRunner()).service()
 
 
 class _Assembly:
@@ -111,17 +142,17 @@ class _Assembly:
         backend: Backend,
         settings: Settings,
         given: Given,
-        embedder: Embedder | None,
-        stores: Sequence[Callable[[Space], VectorMemory]],
+        own: Own,
         runner: Runner,
     ) -> None:
         self._backend = backend
         self._settings = settings
         self._given = given
         self._clock = given.clock or SystemClock()
-        self._embedder = embedder
+        self._own = own
         self._runner = runner
-        self._outside = _outside(settings, stores, self._clock)
+        self._outside = _outside(settings, own.stores, self._clock)
+        self._contents = Contents(plan_keeping(settings), runner)
         self._embedders: Embedders | None = None
         self._closers: list[Callable[[], None]] = []
         self._housekeeper = self._make_housekeeper()
@@ -143,9 +174,11 @@ class _Assembly:
                 runner=self._runner,
                 index=self._backend.index,
                 embedding=None if self._settings.embedder == _OFF else self._embedding,
+                contents=self._contents,
                 outside=self._outside,
                 reranker=self._given.reranker,
                 expander=self._given.expander,
+                language=self._language,
             )
         )
 
@@ -185,11 +218,25 @@ class _Assembly:
         from mnemon.providers.loading import load  # noqa: PLC0415
 
         def choose(specification: str) -> Embedder:
-            if specification == _CUSTOM and self._embedder is not None:
-                return self._embedder
+            if specification == _CUSTOM and self._own.embedder is not None:
+                return self._own.embedder
             return load(specification, self._settings)
 
         return Embedders(choose, self._clock, self._settings)
+
+    @cache  # noqa: B019
+    def _language(self) -> CheckedModel | None:
+        specification = self._settings.language_model
+        if specification is None:
+            return None
+        model = self._own.language_model
+        if model is None:
+            from mnemon.providers.loading import load_language_model  # noqa: PLC0415
+
+            model = load_language_model(specification, self._settings)
+        checked = CheckedModel(model, self._clock, self._settings)
+        self._closers.append(checked.close)
+        return checked
 
     def _cache(self, store: Store, runner: Runner) -> EmbeddingCache | None:
         if self._settings.redis_url:
@@ -214,6 +261,7 @@ class _Assembly:
             self._housekeeper.stop()
         for outside in self._outside:
             outside.close()
+        self._contents.close()
         if self._embedders is not None:
             self._embedders.close()
         for close in self._closers:
@@ -241,6 +289,12 @@ def _check_stores(urls: Sequence[str]) -> None:
 
         for url in urls:
             check_url(url)
+
+
+def _check_language_model(specification: str) -> None:
+    from mnemon.providers.loading import check_language_model  # noqa: PLC0415
+
+    check_language_model(specification)
 
 
 def _load_store(url: str, settings: Settings, space: Space) -> VectorMemory:

@@ -10,7 +10,7 @@ from mnemon.settings import Settings
 
 _FILES = ("mnemon.toml", "mnemon.yaml", "mnemon.yml")
 _PREFIX = "MNEMON_"
-_SURE = {"url": str, "background": bool}  # settings of which every value of the type can be used
+_SURE = {"url": str, "background": bool, "create": bool}  # settings of which every value of the type can be used
 
 
 def load_settings(url: str | None, given: dict[str, Any]) -> Settings:

@@ -271,6 +271,27 @@ class Consumer:
         return LeaseLost(f"another worker has taken over the consumer {self.name!r}; this batch was rolled back")
 
 
+class PassingConsumer(Consumer):
+    """One that is not needed for ever."""
+
+    async def end(self, last: Callable[[], Awaitable[object]]) -> bool:
+        """Do what comes last, and be forgotten; False, having done nothing, while another worker has the lease.
+
+        `LeaseLost` if the lease ran out meanwhile: another worker has done it again then, or will.
+        """
+        if await self._take() is None:
+            return False
+        try:
+            await last()
+        except Exception:
+            await self.release()
+            raise
+        params = {"name": self.name, "owner": self._owner}
+        if not await self._store.write(lambda tx: tx.execute(_SQL["end_consumer"], params)):
+            raise self._lost()
+        return True
+
+
 async def _awaited(work: Awaitable[object]) -> None:
     await work
 

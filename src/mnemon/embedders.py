@@ -21,6 +21,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger("mnemon.embedding")
 _DEFAULT = "static"
 _GIVEN = "given:"
+_CUSTOM = "custom"  # brought by the caller, so that no command line can name it
 _PROBE = ["dimension"]  # any word will do
 
 Loader = Callable[[str], Embedder]
@@ -201,9 +202,10 @@ def _mismatch(specification: str, model: EmbeddingModel, active: Space) -> Model
         if specification == active.provider
         else f"set embedder={active.provider!r} or leave it out"
     )
+    command = "" if specification == _CUSTOM else f" or `mnemon index reembed {specification}`"
     return ModelMismatch(
         f"the database's vectors are of {active.model}, and the embedder {specification!r} is {model}: "
-        f"{remedy}, or change the model with memory.reembed({specification!r})"
+        f"{remedy}, or change the model with memory.reembed({specification!r}){command}"
     )
 
 

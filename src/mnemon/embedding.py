@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
 from mnemon.clock import Clock
 from mnemon.embedders import Embedders
 from mnemon.embedding_cache import CacheStatistics, digest_of
-from mnemon.errors import EmbedderUnavailable, StoreError
+from mnemon.errors import EmbedderUnavailable, ModelMismatch, StoreError
 from mnemon.model import Space
 from mnemon.ports import EmbeddingCache, Runner, Store, Vector
 from mnemon.settings import Settings
@@ -43,6 +44,17 @@ class Embedding:
         self._settings = settings
         self._cache = cache
         self._is_settled = False
+        self._is_upkeep = False
+
+    def for_upkeep(self) -> "Embedding":
+        """The same for what has to be done to the vectors that there are, whatever embedder the settings choose.
+
+        Another process may have changed the model since. Who writes or asks here has to be told so; the
+        upkeep goes on, with what each space was made with.
+        """
+        other = copy(self)
+        other._is_upkeep = True
+        return other
 
     async def prepare(self) -> tuple[Space, ...]:
         """The spaces in use, the active one first. A new database gets its first one.
@@ -111,6 +123,10 @@ class Embedding:
             await self._runner.aside(lambda: self._embedders.settle(spaces))
         except EmbedderUnavailable:
             return ()
+        except ModelMismatch:
+            if not self._is_upkeep:
+                raise
+            return spaces
         self._is_settled = True
         return spaces
 

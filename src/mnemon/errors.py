@@ -10,30 +10,47 @@ MnemonError
 │   │   └── ValueTooLarge
 │   ├── InvalidFilter
 │   ├── InvalidCursor
+│   ├── InvalidPath             a path that could lead out of its workspace, or cannot be a name
 │   ├── DimensionMismatch       a vector of another length than its space
 │   └── InvalidSettings
 │       └── ModelMismatch       another embedding model than the one that made the vectors
 ├── NotFound                    (LookupError, ValueError)
 │   ├── SessionNotFound
 │   ├── TaskNotFound
-│   └── MemoryNotFound
+│   ├── AgentNotFound
+│   ├── CycleNotFound
+│   ├── MemoryNotFound
+│   ├── ReviewNotFound
+│   ├── ArtifactNotFound
+│   ├── DocumentNotFound
+│   ├── WorkspaceNotFound
+│   ├── SnapshotNotFound
+│   └── WorkspaceFileNotFound   (FileNotFoundError)
 ├── IntegrityError              the id is taken, or a constraint of the database failed
 │   ├── SessionExists
 │   ├── EventExists
 │   ├── TaskExists
-│   └── MemoryExists
-├── ConflictError               `expected_version` is stale
+│   ├── AgentExists
+│   ├── MemoryExists
+│   ├── WorkspaceExists
+│   └── PathTaken               a file where a folder has to be, or the other way round
+├── ConflictError               `expected_version` is stale, or something else stands there already
+│   └── CyclePending            the agent has a proposal that waits for its result
 ├── AccessDenied                (PermissionError)
 ├── LeaseLost                   another worker holds the consumer
 ├── NotSettled                  (TimeoutError)
 └── StoreError
     ├── StoreClosed
     ├── StoreUnavailable        (ConnectionError)
-    │   └── EmbedderUnavailable
+    │   ├── EmbedderUnavailable
+    │   └── LanguageModelUnavailable
+    │       └── InvalidAnswer   it answers, but not with what it was asked for
     ├── StoreBusy               locked for longer than the busy timeout
     ├── StoreCorrupt
     ├── StoreReadOnly
     ├── StoreFull
+    ├── ContentMissing          a record's content is not where contents are kept
+    ├── ContentCorrupt          … or is not what was saved
     └── SchemaMismatch
         ├── SchemaTooNew
         └── SchemaTooOld
@@ -80,6 +97,10 @@ class InvalidCursor(InvalidInput):
     """A pagination cursor that this query did not hand out."""
 
 
+class InvalidPath(InvalidInput):
+    """A path of a workspace that could lead out of it, or that has a name which no file should have."""
+
+
 class DimensionMismatch(InvalidInput):
     """A vector has another dimension than the space that it is meant for."""
 
@@ -104,8 +125,40 @@ class TaskNotFound(NotFound):
     """There is no task with this id."""
 
 
+class AgentNotFound(NotFound):
+    """There is no agent with this id."""
+
+
+class CycleNotFound(NotFound):
+    """The agent has no cycle with this number."""
+
+
 class MemoryNotFound(NotFound):
     """There is no memory, or no such version of it, under this namespace and key."""
+
+
+class ReviewNotFound(NotFound):
+    """There is no review with this id."""
+
+
+class WorkspaceNotFound(NotFound):
+    """There is no workspace with this id."""
+
+
+class SnapshotNotFound(NotFound):
+    """The workspace has no snapshot of this number."""
+
+
+class WorkspaceFileNotFound(NotFound, FileNotFoundError):
+    """The workspace has no such file, now or in the snapshot or version that was asked for."""
+
+
+class ArtifactNotFound(NotFound):
+    """There is no artifact, or no such version of it, under this name in the session."""
+
+
+class DocumentNotFound(NotFound):
+    """There is no document under this namespace and path."""
 
 
 class IntegrityError(MnemonError):
@@ -124,12 +177,28 @@ class TaskExists(IntegrityError):
     """The task id is taken."""
 
 
+class AgentExists(IntegrityError):
+    """The agent id is taken."""
+
+
 class MemoryExists(IntegrityError):
     """There is a memory under this namespace and key already."""
 
 
+class WorkspaceExists(IntegrityError):
+    """The workspace id is taken."""
+
+
+class PathTaken(IntegrityError):
+    """Something else is at this path: a file where a folder has to be, or the other way round."""
+
+
 class ConflictError(MnemonError):
     """The thing has changed since the version that the caller expected."""
+
+
+class CyclePending(ConflictError):
+    """The agent has a proposal without a result, and makes no other before it has one."""
 
 
 class AccessDenied(MnemonError, PermissionError):
@@ -160,6 +229,14 @@ class EmbedderUnavailable(StoreUnavailable):
     """No embedder of the space can turn texts into vectors at present."""
 
 
+class LanguageModelUnavailable(StoreUnavailable):
+    """The language model cannot be asked at present, or cannot take what it was asked."""
+
+
+class InvalidAnswer(LanguageModelUnavailable):
+    """The language model answered with something else than it was asked for, also when it was told so."""
+
+
 class StoreBusy(StoreError):
     """Another process held the write lock for longer than the busy timeout."""
 
@@ -174,6 +251,14 @@ class StoreReadOnly(StoreError):
 
 class StoreFull(StoreError):
     """The disk, or the database's own limit, is full."""
+
+
+class ContentMissing(StoreError):
+    """The content of a file is not in the content store."""
+
+
+class ContentCorrupt(StoreError):
+    """The content of a file is there, but it is not what was saved."""
 
 
 class SchemaMismatch(StoreError):

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 from mnemon.access import Access
 from mnemon.clock import Clock
 from mnemon.consumers import Consumer, ConsumerStatus, list_consumers
+from mnemon.contents import Contents
 from mnemon.errors import AccessDenied, InvalidInput
 from mnemon.indexing.router import Router
 from mnemon.indexing.service import IndexService
 from mnemon.indexing.stores import Outside
 from mnemon.indexing.upkeep import Bench
 from mnemon.journal import Journal, match
+from mnemon.language import CheckedModel
 from mnemon.memories import MemoryService
 from mnemon.memories.drafts import draft, draft_of
 from mnemon.memories.findable import Findable
-from mnemon.memories.rows import check_type
+from mnemon.memories.rows import check_types
 from mnemon.memories.writing import Writing
 from mnemon.model import (
     Change,
+    ConsolidationReport,
     Context,
     Hit,
     Memory,
@@ -44,10 +47,15 @@ from mnemon.state import StateStore
 from mnemon.tasks import TaskService
 from mnemon.vectors import VectorService
 
-if TYPE_CHECKING:  # slow to import
+if TYPE_CHECKING:  # slow to import, or not needed by everybody
+    from mnemon.agents import AgentService
+    from mnemon.artifacts import ArtifactService
+    from mnemon.consolidation.service import ConsolidationService
+    from mnemon.documents import DocumentService
     from mnemon.embedding import Embedding
     from mnemon.retrieval.contexts import Contexts
     from mnemon.retrieval.recall import Recall
+    from mnemon.workspaces import WorkspaceService
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,12 @@ class Parts:
     index: Callable[[Store, Runner], Indexes]
     embedding: "Callable[[Store, Runner], Embedding] | None"
     """None if nothing is to be embedded."""
+    contents: Contents
     outside: Sequence[Outside] = ()
     reranker: Reranker | None = None
     expander: Expander | None = None
+    language: Callable[[], CheckedModel | None] = lambda: None
+    """The language model, if there is one; it is loaded when it is first asked for."""
 
 
 class HybridMemoryService:
@@ -84,14 +95,56 @@ class HybridMemoryService:
         self.state = StateStore(*arguments)
         self.tasks = TaskService(*arguments)
         writing = Writing(*arguments, Findable(self._indexes, self._embedding))
-        self.memories = MemoryService(*arguments, writing)
+        self.memories = MemoryService(*arguments, writing, lambda: self.consolidation)
         self.vectors = VectorService(
             *arguments, parts.runner, self._indexes, self._embedding, self.memories, writing, parts.outside
         )
         self.index = IndexService(self._bench(), access)
+        self._arguments = arguments
+        self._writing = writing
         self._access = access
         self._journal = Journal(parts.store, access)
         self._seals = Seals(parts.store, parts.clock, parts.settings.seal_key)
+
+    @cached_property
+    def artifacts(self) -> "ArtifactService":
+        """The files of sessions."""
+        from mnemon.artifacts import ArtifactService  # noqa: PLC0415 - not needed by everybody
+
+        return ArtifactService(*self._arguments, self._parts.contents, self._parts.runner)
+
+    @cached_property
+    def workspaces(self) -> "WorkspaceService":
+        """The file trees of agents."""
+        from mnemon.workspaces import WorkspaceService  # noqa: PLC0415
+
+        return WorkspaceService(*self._arguments, self._parts.contents, self._parts.runner)
+
+    @cached_property
+    def agents(self) -> "AgentService":
+        """Agents, and what they proposed and did."""
+        from mnemon.agents import AgentService  # noqa: PLC0415
+
+        return AgentService(
+            *self._arguments, self._parts.runner, self.memories, self._writing, self.workspaces, self.recall
+        )
+
+    @cached_property
+    def documents(self) -> "DocumentService":
+        """Files whose chunks are memories."""
+        from mnemon.documents import DocumentService  # noqa: PLC0415
+
+        return DocumentService(*self._arguments, self._parts.runner, self._indexes, self._embedding, self._writing)
+
+    @cached_property
+    def consolidation(self) -> "ConsolidationService":
+        """Making one of memories that say the same or deny each other."""
+        from mnemon.consolidation.service import ConsolidationService  # noqa: PLC0415
+
+        parts = self._parts
+        return ConsolidationService(
+            *self._arguments, parts.runner, self._indexes, self.memories, self._writing, parts.language
+        )
 
     async def remember(
         self,
@@ -148,7 +201,7 @@ class HybridMemoryService:
         *,
         namespaces: str | Sequence[str],
         k: int = 10,
-        types: Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         as_of: datetime | None = None,
         min_trust: float | None = None,
@@ -161,8 +214,7 @@ class HybridMemoryService:
         every hit the signals that its score is the sum of.
         """
         longest = self._parts.settings.max_namespace_length
-        kinds = [str(check_type(each)) for each in types or ()]
-        scope = scope_of(self._access, namespaces, longest, kinds, where, min_trust)
+        scope = scope_of(self._access, namespaces, longest, check_types(types), where, min_trust)
         return await self._recaller.recall(query, scope, k=k, offset=offset, as_of=as_of, explain=explain)
 
     async def context(
@@ -194,6 +246,21 @@ class HybridMemoryService:
         They are deleted softly and can be restored; `erase` purges them, and those that were deleted before too.
         """
         return await self.memories.forget_memories(namespace, key, erase=erase, actor=actor, task_id=task_id)
+
+    async def consolidate(
+        self,
+        namespace: str,
+        strategy: str = "llm_based",
+        dry_run: bool = False,
+        *,
+        types: str | Sequence[str] | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> ConsolidationReport:
+        """Make one of the memories at or below the namespace that say the same or deny each other."""
+        return await self.consolidation.consolidate(
+            namespace, strategy, dry_run, types=types, actor=actor, task_id=task_id
+        )
 
     async def settled(self, timeout: float | None = None) -> None:
         """Return when everything that was written before this call can be recalled.
@@ -229,7 +296,8 @@ class HybridMemoryService:
     def _contexts(self) -> "Contexts":
         from mnemon.retrieval.contexts import Contexts  # noqa: PLC0415 - needs numpy
 
-        return Contexts(self.sessions, self._recaller, self._access, self._parts.settings, self._parts.runner)
+        parts = self._parts
+        return Contexts(self.sessions, self.artifacts, self._recaller, self._access, parts.settings, parts.runner)
 
     def _bench(self) -> Bench:
         parts = self._parts

@@ -1,12 +1,12 @@
 """The interfaces between Mnemon and the technology that it runs on."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from mnemon.facts import FactFilter
 from mnemon.filters import Comparison, Filter
-from mnemon.model import EmbeddingModel, Match, Space, StoreDescription
+from mnemon.model import EmbeddingModel, Match, Space, StoredContent, StoreDescription
 from mnemon.sql import Fragment, Query
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ class Dialect(Protocol):
         """What ends a query so that the rows it reads are the transaction's alone until its end."""
         ...
 
+    def listed(self, column: str, name: str, values: Sequence[int]) -> Fragment:
+        """The condition that a column has one of any number of whole numbers, which are the parameter `name`."""
+        ...
+
     def compare(self, comparison: Comparison, column: str, name: str) -> Fragment:
         """A condition on a JSON column, never NULL; its parameters' names begin with `name`.
 
@@ -173,6 +177,13 @@ class WordIndex(Protocol):
 
     async def search(self, words: Sequence[str], scope: Scope, limit: int) -> list[Match]:
         """The memories in scope that match best, best first; the score is BM25's or like it."""
+        ...
+
+    async def find(self, words: Sequence[str], scope: Scope, limit: int) -> tuple[list[Match], WordStatistics]:
+        """Like `search`, and how common the words are, for those who look at what was found anyway.
+
+        They have to leave out what is not in scope: now and then something of another namespace is among it.
+        """
         ...
 
     async def words_of(self, memory_ids: Sequence[int]) -> dict[int, list[str]]:
@@ -304,6 +315,13 @@ class VectorMemory(Protocol):
         """What the store is and how much it holds."""
         ...
 
+    def drop(self) -> None:
+        """Remove all that is kept for the space, and the place where it is kept; nothing there does not matter.
+
+        Whoever uses the store after that begins with an empty one.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of every connection; idempotent."""
         ...
@@ -327,6 +345,46 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vector:
         """A matrix with a row for each text, of any length. `StoreUnavailable` if it cannot be done now."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything; idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation with a language model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a language model wrote, and how many tokens the question and the answer are."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class LanguageModel(Protocol):
+    """Answers questions in JSON. Its methods may block: Mnemon runs them on a thread, several at once.
+
+    Whoever asks checks the answer (see `language.CheckedModel`), so that a model need only try.
+    """
+
+    @property
+    def name(self) -> str:
+        """Which model it is, as what was made with it says."""
+        ...
+
+    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any], max_tokens: int) -> Completion:
+        """The model's next message: one JSON object of the JSON schema, if the model can be made to write that.
+
+        At most `max_tokens` long, and cut off there. `StoreUnavailable` if it cannot be had now.
+        """
         ...
 
     def close(self) -> None:
@@ -364,6 +422,109 @@ class Expander(Protocol):
     def expand(self, question: str) -> Sequence[str]:
         """Other wordings; none if nothing comes to mind."""
         ...
+
+
+class ContentWriter(Protocol):
+    """Takes in one content, piece by piece; only one thread at a time uses it."""
+
+    def write(self, piece: bytes) -> None:
+        """Take the next piece; it may be of any length."""
+        ...
+
+    def finish(self, sha256: str) -> None:
+        """Keep what was written under its digest, which the caller has reckoned.
+
+        When this returns, the content survives a power cut. Content that is there already is written again
+        only if it is damaged, but counts as written now.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing behind. Idempotent, and nothing happens after `finish`."""
+        ...
+
+
+class ContentStore(Protocol):
+    """Contents by their SHA-256 digest, outside the database; `contents` is how services use it.
+
+    Its methods are plain functions that may block: Mnemon calls them from threads, several at once. They raise
+    `StoreUnavailable` when the store cannot be reached, and another `StoreError` when it fails. Opening reaches
+    nothing yet.
+    """
+
+    def new(self) -> ContentWriter:
+        """A writer for a content of any size, which takes no more memory for a larger one."""
+        ...
+
+    def read(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
+        """The bytes from `offset` on, in pieces; `ContentMissing` with the first of them if there are none.
+
+        The caller verifies them, and closes the iterator if it does not read to the end.
+        """
+        ...
+
+    def delete(self, sha256: str, age: float) -> bool:
+        """Remove the content, if it was last written at least `age` seconds ago; whether it was removed.
+
+        A writer that finishes the same content at the same time wins: after its `finish` the content is there.
+        """
+        ...
+
+    def listing(self) -> Iterator[StoredContent]:
+        """Every content, in the order of the digests; what comes or goes meanwhile may be listed or not."""
+        ...
+
+    def sweep(self, age: float) -> int:
+        """Remove what writers left that died, if it was not written to for `age` seconds; how many bytes."""
+        ...
+
+    def close(self) -> None:
+        """Let go of every resource; idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """What people are to see of one session: a folder with files by names that say what they are, and a manifest.
+
+    `revision` grows with every change of the session's artifacts; `files` has the digest of each file by its name.
+    `place` and the names are safe in any file system.
+    """
+
+    place: str
+    revision: int
+    files: Mapping[str, str]
+    manifest: bytes
+
+
+class Showcase(Protocol):
+    """Shows people what there is, beside the contents; a projection that can be made anew at any time.
+
+    Plain functions that may block, like those of `ContentStore`.
+    """
+
+    def show(self, exhibit: Exhibit) -> bool:
+        """Show this and nothing else in its place; False if what is shown is of a later revision.
+
+        A file that is shown under the same name is left as it is. The manifest changes in one step, at the end.
+        """
+        ...
+
+    def places(self) -> Iterator[str]:
+        """Every place where something is shown."""
+        ...
+
+    def remove(self, place: str, revision: int | None = None) -> bool:
+        """Show nothing there any more; idempotent. False if what is shown is of a later revision than this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where contents are kept, and where people see them if they can."""
+
+    store: ContentStore
+    showcase: Showcase | None = None
 
 
 class Runner(Protocol):

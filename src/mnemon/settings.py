@@ -10,6 +10,8 @@ class Settings:
 
     url: str = field(default="sqlite:///mnemon.db", repr=False)  # it may hold a password
     """Where the database is: `sqlite:///file.db`, `sqlite://` (in memory) or `postgresql://…`."""
+    create: bool = True
+    """Make the database on opening if there is none; otherwise `StoreUnavailable` is raised."""
     migrate: bool = True
     """Bring an older schema up to date on opening; otherwise `SchemaTooOld` is raised."""
 
@@ -24,6 +26,13 @@ class Settings:
     """PostgreSQL: how many connections at the most."""
     connect_timeout: float = 5.0
     """PostgreSQL: how long to wait for a connection before `StoreUnavailable`."""
+
+    content_url: str | None = field(default=None, repr=False)  # it may hold a key
+    """Where the contents of artifacts and workspaces are kept: `file:///folder`, `memory://`, `s3://bucket/prefix`,
+    `gs://bucket/prefix` or `az://container/prefix`.
+
+    `None` is the folder `x.files` beside `sqlite:///x.db`, and memory for `sqlite://`; PostgreSQL needs one.
+    """
 
     max_key_length: int = 512
     """The longest key of a state entry or a memory, in characters."""
@@ -53,13 +62,22 @@ class Settings:
     embedding_cache_rows: int = 10_000
     """How many vectors of slow embedders the database keeps by the digest of their text; 0 keeps none."""
     openai_url: str = "https://api.openai.com/v1"
-    """Where embedders `openai:…` are asked; any compatible endpoint."""
+    """Where embedders and language models `openai:…` are asked; any compatible endpoint."""
     openai_api_key: str | None = field(default=None, repr=False)
     """The key for it; local endpoints often need none."""
     ollama_url: str = "http://127.0.0.1:11434"
-    """Where embedders `ollama:…` are asked."""
+    """Where embedders and language models `ollama:…` are asked."""
     redis_url: str | None = field(default=None, repr=False)  # it may hold a password
     """A Redis that keeps the vectors of slow embedders instead of the database: `redis://host:6379/0`."""
+
+    language_model: str | None = None
+    """What summarises and merges memories: `openai:NAME` or `ollama:NAME`; `None` for what needs no model."""
+    language_model_timeout: float = 60.0
+    """How long one attempt to get an answer of it may take; after twice as long nothing is attempted any more."""
+    language_model_context: int = 8192
+    """How many tokens a question and its answer may be together; what is longer is divided or cut."""
+    language_model_price: tuple[float, ...] = ()
+    """What a million tokens of questions and of answers cost, in any currency: two numbers, so that cost is counted."""
 
     vector_stores: tuple[str, ...] = field(default=(), repr=False)  # they may hold passwords
     """Vector stores beside the database, the preferred one first: `qdrant://host:6333`, `weaviate://…`, `chroma://…`."""
@@ -71,6 +89,11 @@ class Settings:
     """Qdrant: how many shards a new collection is divided into."""
     qdrant_replicas: int = 1
     """Qdrant: on how many nodes each shard of a new collection is kept."""
+
+    chunk_tokens: int = 256
+    """How many tokens a chunk of a document has at the most."""
+    max_document_bytes: int = 20_000_000
+    """The largest file that is indexed as a document."""
 
     background: bool = True
     """Keep the indexes in step on a thread of this process; without it, others or `settled` have to."""

@@ -6,14 +6,20 @@
 Each method here *is* the asynchronous one, run to its end on the caller's thread.
 """
 
+import io
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
+from mnemon.agents import AgentService
+from mnemon.artifacts import ArtifactService
+from mnemon.artifacts.streams import ArtifactStream
 from mnemon.assembly import Given, open_blocking
 from mnemon.clock import Clock
+from mnemon.consolidation.service import ConsolidationService
 from mnemon.consumers import Consumer
 from mnemon.coroutines import complete
+from mnemon.documents import DocumentService
 from mnemon.hybrid import HybridMemoryService
 from mnemon.indexing.service import IndexService
 from mnemon.memories import MemoryService
@@ -23,6 +29,7 @@ from mnemon.sessions import SessionService
 from mnemon.state import StateStore
 from mnemon.tasks import TaskService
 from mnemon.vectors import VectorService
+from mnemon.workspaces import WorkspaceService
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,6 +73,11 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> _
 def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> _Method[P, Iterator[R]]:
     """Run an asynchronous iterator step by step."""
     return _Method(method, _iterate)
+
+
+def opening(method: Callable[Concatenate[Any, P], ArtifactStream]) -> "_Method[P, BlockingArtifact]":
+    """Read a stream as a binary file."""
+    return _Method(method, BlockingArtifact)
 
 
 def _iterate(source: AsyncIterator[R]) -> Iterator[R]:
@@ -118,6 +130,69 @@ class BlockingTasks(_Face):
     list = blocking(TaskService.list)
 
 
+class BlockingArtifact(io.BufferedReader):
+    """An open artifact as a binary file; `artifact` is what is open. See `ArtifactStream`."""
+
+    def __init__(self, stream: ArtifactStream) -> None:
+        self.artifact = complete(stream.__aenter__()).artifact
+        super().__init__(_Raw(stream, self.artifact.size))
+
+
+class _Raw(io.RawIOBase):
+    """The stream as Python's own files want it."""
+
+    def __init__(self, stream: ArtifactStream, size: int) -> None:
+        super().__init__()
+        self._stream = stream
+        self._size = size
+        self._position = stream.position
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        piece = complete(self._stream.read(len(buffer)))
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise ValueError(f"there is nothing before the first byte, at {start + offset}")
+        if start + offset != self._position:
+            self._position = start + offset
+            complete(self._stream.seek(self._position))
+        return self._position
+
+    def close(self) -> None:
+        if not self.closed:
+            complete(self._stream.close())
+        super().close()
+
+
+class BlockingArtifacts(_Face):
+    """`ArtifactService`, blocking; `open` gives a binary file."""
+
+    save = blocking(ArtifactService.save)
+    get = blocking(ArtifactService.get)
+    list = blocking(ArtifactService.list)
+    recent = blocking(ArtifactService.recent)
+    versions = blocking(ArtifactService.versions)
+    resolve = blocking(ArtifactService.resolve)
+    manifest = blocking(ArtifactService.manifest)
+    open = opening(ArtifactService.open)
+    read = blocking(ArtifactService.read)
+    delete = blocking(ArtifactService.delete)
+    restore = blocking(ArtifactService.restore)
+    verify = blocking(ArtifactService.verify)
+    cleanup = blocking(ArtifactService.cleanup)
+    rebuild = blocking(ArtifactService.rebuild)
+
+
 class BlockingMemories(_Face):
     """`MemoryService`, blocking."""
 
@@ -129,11 +204,20 @@ class BlockingMemories(_Face):
     restore_memory = blocking(MemoryService.restore_memory)
     purge_memory = blocking(MemoryService.purge_memory)
     forget_memories = blocking(MemoryService.forget_memories)
+    consolidate_memories = blocking(MemoryService.consolidate_memories)
     search_memories = blocking(MemoryService.search_memories)
     get_memory_history = blocking(MemoryService.get_memory_history)
     diff_memory = blocking(MemoryService.diff_memory)
     get_thread = blocking(MemoryService.get_thread)
     list_namespaces = blocking(MemoryService.list_namespaces)
+
+
+class BlockingConsolidation(_Face):
+    """`ConsolidationService`, blocking."""
+
+    consolidate = blocking(ConsolidationService.consolidate)
+    reviews = blocking(ConsolidationService.reviews)
+    decide = blocking(ConsolidationService.decide)
 
 
 class BlockingVectors(_Face):
@@ -146,6 +230,21 @@ class BlockingVectors(_Face):
     describe = blocking(VectorService.describe)
 
 
+class BlockingDocuments(_Face):
+    """`DocumentService`, blocking."""
+
+    add = blocking(DocumentService.add)
+    add_folder = blocking(DocumentService.add_folder)
+    watch = iterating(DocumentService.watch)
+    get = blocking(DocumentService.get)
+    list = blocking(DocumentService.list)
+    chunks = blocking(DocumentService.chunks)
+    remove = blocking(DocumentService.remove)
+    retry = blocking(DocumentService.retry)
+    check = blocking(DocumentService.check)
+    mark_stale = blocking(DocumentService.mark_stale)
+
+
 class BlockingIndex(_Face):
     """`IndexService`, blocking."""
 
@@ -155,6 +254,59 @@ class BlockingIndex(_Face):
     rebuild = blocking(IndexService.rebuild)
     reembed = blocking(IndexService.reembed)
     drop_space = blocking(IndexService.drop_space)
+
+
+class BlockingAgents(_Face):
+    """`AgentService`, blocking."""
+
+    create = blocking(AgentService.create)
+    get = blocking(AgentService.get)
+    list = blocking(AgentService.list)
+    update = blocking(AgentService.update)
+    delete = blocking(AgentService.delete)
+    capture_proposal = blocking(AgentService.capture_proposal)
+    capture_result = blocking(AgentService.capture_result)
+    succeed = blocking(AgentService.succeed)
+    fail = blocking(AgentService.fail)
+    interrupt = blocking(AgentService.interrupt)
+    summarise = blocking(AgentService.summarise)
+    record_memory = blocking(AgentService.record_memory)
+    recall = blocking(AgentService.recall)
+    cycle = blocking(AgentService.cycle)
+    cycles = blocking(AgentService.cycles)
+    resume = blocking(AgentService.resume)
+    rewind = blocking(AgentService.rewind)
+    import_autogpt = blocking(AgentService.import_autogpt)
+    export_autogpt = blocking(AgentService.export_autogpt)
+
+
+class BlockingWorkspaces(_Face):
+    """`WorkspaceService`, blocking."""
+
+    create = blocking(WorkspaceService.create)
+    get = blocking(WorkspaceService.get)
+    list = blocking(WorkspaceService.list)
+    update_metadata = blocking(WorkspaceService.update_metadata)
+    delete = blocking(WorkspaceService.delete)
+    clone = blocking(WorkspaceService.clone)
+    write = blocking(WorkspaceService.write)
+    write_many = blocking(WorkspaceService.write_many)
+    set_metadata = blocking(WorkspaceService.set_metadata)
+    remove = blocking(WorkspaceService.remove)
+    move = blocking(WorkspaceService.move)
+    stat = blocking(WorkspaceService.stat)
+    read = blocking(WorkspaceService.read)
+    open = iterating(WorkspaceService.open)
+    list_files = blocking(WorkspaceService.list_files)
+    history = blocking(WorkspaceService.history)
+    snapshot = blocking(WorkspaceService.snapshot)
+    get_snapshot = blocking(WorkspaceService.get_snapshot)
+    log = blocking(WorkspaceService.log)
+    diff = blocking(WorkspaceService.diff)
+    restore = blocking(WorkspaceService.restore)
+    prune = blocking(WorkspaceService.prune)
+    import_folder = blocking(WorkspaceService.import_folder)
+    export_folder = blocking(WorkspaceService.export_folder)
 
 
 class BlockingConsumer(_Face):
@@ -179,15 +331,21 @@ class BlockingMemory(_Face):
         self.sessions = BlockingSessions(service.sessions)
         self.state = BlockingState(service.state)
         self.tasks = BlockingTasks(service.tasks)
+        self.artifacts = BlockingArtifacts(service.artifacts)
         self.memories = BlockingMemories(service.memories)
+        self.consolidation = BlockingConsolidation(service.consolidation)
         self.vectors = BlockingVectors(service.vectors)
+        self.documents = BlockingDocuments(service.documents)
         self.index = BlockingIndex(service.index)
+        self.workspaces = BlockingWorkspaces(service.workspaces)
+        self.agents = BlockingAgents(service.agents)
 
     remember = blocking(HybridMemoryService.remember)
     remember_many = blocking(HybridMemoryService.remember_many)
     recall = blocking(HybridMemoryService.recall)
     context = blocking(HybridMemoryService.context)
     forget = blocking(HybridMemoryService.forget)
+    consolidate = blocking(HybridMemoryService.consolidate)
     settled = blocking(HybridMemoryService.settled)
     reembed = blocking(HybridMemoryService.reembed)
     changes = iterating(HybridMemoryService.changes)

@@ -10,7 +10,6 @@ from mnemon.errors import (
     ConflictError,
     InvalidStatus,
     InvalidTransition,
-    InvalidValue,
     SessionNotFound,
     TaskExists,
     TaskNotFound,
@@ -23,7 +22,7 @@ from mnemon.ports import Store, Transaction
 from mnemon.settings import Settings
 from mnemon.sql import Fragment, equal, load, params_of
 from mnemon.state import SessionRow
-from mnemon.values import decode, encode
+from mnemon.values import check_text, decode, encode
 
 _SQL = load("tasks")
 _SESSIONS = load("sessions")
@@ -115,7 +114,8 @@ class TaskService:
         """Move the task on, with its result or error; `TRANSITIONS` says what may follow what."""
         target = _check_status(status)
         text = encode("the task's result", result, self._settings.max_value_bytes)
-        _check_error(error, self._settings.max_value_bytes)
+        if error is not None:
+            check_text("the task's error", error, self._settings.max_value_bytes)
         now = self._clock.now()
 
         async def unit(tx: Transaction) -> Task:
@@ -215,13 +215,6 @@ def _check_status(status: str) -> TaskStatus:
         return TaskStatus(status)
     except ValueError:
         raise InvalidStatus(f"{status!r} is not a task's status; use one of {', '.join(TaskStatus)}") from None
-
-
-def _check_error(error: object, limit: int) -> None:
-    """What went wrong may take many lines, so only what a database cannot keep is refused."""
-    encode("the task's error", error, limit)
-    if error is not None and (not isinstance(error, str) or "\0" in error):
-        raise InvalidValue(f"the task's error must be text without a NUL character, not {error!r:.80}")
 
 
 def _not_found(task_id: str) -> TaskNotFound:

@@ -24,6 +24,7 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "busy_timeout": {"gt": 0},
     "pool_size": {"ge": 1},
     "connect_timeout": {"gt": 0},
+    "content_url": {"pattern": "^(file|memory|s3|gs|az)://"},
     "max_key_length": {"ge": 1},
     "max_namespace_length": {"ge": 8},
     "max_value_bytes": {"ge": 2},
@@ -37,10 +38,15 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "openai_url": {"pattern": "^https?://"},
     "ollama_url": {"pattern": "^https?://"},
     "redis_url": {"pattern": "^(rediss?|unix)://"},
+    "language_model": {"min_length": 1},
+    "language_model_timeout": {"gt": 0},
+    "language_model_context": {"ge": 1024},
     "vector_timeout": {"gt": 0},
     "vector_collection_prefix": {"pattern": "^[a-z][a-z0-9_]{0,39}$"},
     "qdrant_shards": {"ge": 1},
     "qdrant_replicas": {"ge": 1},
+    "chunk_tokens": {"ge": 16, "le": 8192},
+    "max_document_bytes": {"ge": 1},
 }
 
 
@@ -94,7 +100,16 @@ def _prefixes(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(check_prefix(value, 10_000) for value in values)
 
 
-_CHECKS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {"remember_events": _prefixes}
+def _price(values: tuple[float, ...]) -> tuple[float, ...]:
+    if len(values) not in (0, 2) or any(value < 0 for value in values):
+        raise ValueError("there should be two numbers that are not negative: for a million tokens in, and out")
+    return values
+
+
+_CHECKS: dict[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]] = {
+    "remember_events": _prefixes,
+    "language_model_price": _price,
+}
 
 
 def _file_source(settings: type[BaseSettings], file: Path | None) -> list[PydanticBaseSettingsSource]:

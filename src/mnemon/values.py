@@ -54,6 +54,14 @@ def encode_metadata(value: object, limit: int) -> str:
     return text
 
 
+def check_text(what: str, value: object, limit: int) -> str:
+    """Text of any number of lines, if every database can keep it and it is within `limit` bytes."""
+    encode(what, value, limit)
+    if not isinstance(value, str) or "\0" in value:
+        raise InvalidValue(f"{what} must be text without a NUL character, not {value!r:.80}")
+    return value
+
+
 def _refuse_nonfinite(what: str, value: object) -> None:
     for place, leaf in _leaves(what, value):
         if isinstance(leaf, float) and not math.isfinite(leaf):

@@ -17,7 +17,7 @@ from mnemon.indexing.router import MIRROR, Router
 from mnemon.indexing.stores import Outside, Place
 from mnemon.journal import origin_of
 from mnemon.memories import MemoryService
-from mnemon.memories.rows import check_type
+from mnemon.memories.rows import check_types
 from mnemon.memories.writing import Writing
 from mnemon.model import Matches, Memory, MemoryDraft, Space, StoreDescription, VectorDraft, VectorMatch
 from mnemon.namespaces import EVERYTHING, check_key, check_namespace
@@ -25,6 +25,7 @@ from mnemon.pages import check_limit
 from mnemon.ports import Indexes, Runner, Store, Transaction, Vector
 from mnemon.scopes import scope_of
 from mnemon.settings import Settings
+from mnemon.spaces import Spaces
 from mnemon.sql import among, chunks, load
 from mnemon.values import decode_all
 from mnemon.words import analyse
@@ -63,6 +64,7 @@ class VectorService:
         self._writing = writing
         self._stores = stores
         self._router = Router(store, indexes, runner, stores)
+        self._spaces = Spaces(store, clock)
 
     async def store(
         self,
@@ -115,7 +117,7 @@ class VectorService:
         filter: Mapping[str, Any] | None = None,
         *,
         namespaces: str | Sequence[str] = EVERYTHING,
-        types: Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
         min_trust: float | None = None,
         text: str | None = None,
     ) -> Matches:
@@ -126,9 +128,8 @@ class VectorService:
         """
         space = await self._space()
         vector = _checked(embedding, space)
-        kinds = [str(check_type(each)) for each in types or ()]
         longest = self._settings.max_namespace_length
-        scope = scope_of(self._access, namespaces, longest, kinds, filter, min_trust)
+        scope = scope_of(self._access, namespaces, longest, check_types(types), filter, min_trust)
         words = analyse(text) if text else ()
         routed = await self._router.search(space, vector, scope, check_limit(top_k), words)
         told = await self._told([match.memory_id for match in routed.matches])
@@ -142,11 +143,18 @@ class VectorService:
         await self._memories.delete_memory(namespace, id, actor, task_id)
 
     async def describe(self) -> list[StoreDescription]:
-        """The stores that hold vectors, in the order in which they are asked, the database's mirror last."""
+        """The stores that hold vectors, in the order in which they are asked, the database's mirror last.
+
+        What they hold is of the active space; there is none before the first vector.
+        """
         self._access.require(EVERYTHING, "read")
-        space = await self._space()
+        self._spaces.forget()
+        space = await self._spaces.active()
+        if space is None:
+            return []
         found = [await self._describe(outside, space) for outside in self._stores]
-        return [*found, StoreDescription(MIRROR, "the database", await self._count(space), space.model.dimension)]
+        count = (await self._store.fetch(_SQL["count_live"], {"space_id": space.id}))[0][0]
+        return [*found, StoreDescription(MIRROR, "the database", count, space.model.dimension)]
 
     # -- the space, and what is in it
 
@@ -192,9 +200,6 @@ class VectorService:
         except Exception:  # noqa: BLE001 - whatever it is, the store cannot be used
             return StoreDescription(outside.name, outside.location, 0, space.model.dimension, lag=lag, is_up=False)
         return replace(described, name=outside.name, lag=lag)
-
-    async def _count(self, space: Space) -> int:
-        return (await self._store.fetch(_SQL["count_vectors"], {"space_id": space.id}))[0][0]
 
 
 def _checked(embedding: Any, space: Space) -> Vector:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 _STOP_WORDS = frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-8").split())
 _ENDINGS = frozenset(("s", "t", "d", "m", "re", "ve", "ll"))  # of it's, don't, I'd and the like
@@ -39,6 +39,30 @@ def key_words(question: str) -> list[str]:
     return list(dict.fromkeys(key_word(each) for each in (*quoted, *runs)))
 
 
+class Identifier(NamedTuple):
+    """What a question names that looks like the name of one thing: an error code, a version, a file, a number."""
+
+    whole: str
+    """The word under which a text has it by itself."""
+    parts: str
+    """Its parts, with a space between them: a text has these words in a row if it is a part of a longer one."""
+    key: str
+    """The word under which a memory has it for its key."""
+
+
+def identifiers(question: str) -> list[Identifier]:
+    """The identifiers that a question names: not what only counts, or tells a year, a day or an hour."""
+    found: dict[str, Identifier] = {}
+    for run in _RUN.findall(_folded(question)):
+        words = _words(run) if _NAME.search(run) and not _AMOUNT.fullmatch(run) else ()
+        if words:
+            found[words[-1]] = Identifier(words[-1], " ".join(words[:-1] or words), key_word(run))
+    return list(found.values())
+
+
+# Digits beside something else, or three of them; a capital after a small letter; two words with a sign between them.
+_NAME = re.compile(r"\d\D|\D\d|\d{3}|[a-z][A-Z]|[^\W_]{2}[._:@#]+[^\W_]")
+_AMOUNT = re.compile(r"(?:19|20)\d\d(?:'?s)?|\d+[A-Za-z]{1,3}|\d+(?:-[a-z]+)+")  # 1990s, 8th, 5pm, 3-year-old
 _QUOTED = re.compile(r"\"([^\"]{1,200})\"|'([^']{1,200})'|`([^`]{1,200})`")
 _IDENTIFIER = re.compile(r"[^\s,;!?\"'`()\[\]{}]+[^\s,;!?\"'`()\[\]{}.:]")
 

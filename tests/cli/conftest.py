@@ -25,7 +25,8 @@ def run() -> Run:
     """Runs a command; an exception that is no exit fails the test."""
 
     def run(*arguments: str, **options: Any) -> Result:
-        return CliRunner().invoke(cli, arguments, catch_exceptions=False, **options)
+        # A worker of pytest-xdist has COLUMNS, and tables would be cut to that.
+        return CliRunner(env={"COLUMNS": None}).invoke(cli, arguments, catch_exceptions=False, **options)
 
     return run
 

@@ -106,11 +106,11 @@ def test_a_store_that_is_not_set(run: Run, ask: Ask) -> None:
     assert ask("index", "verify") == {}
 
 
-def test_status_tells_of_another_model_instead_of_failing(run: Run, ask: Ask) -> None:
+def test_status_needs_no_embedder(run: Run, ask: Ask) -> None:
     remember(ask, 1)
-    status = ask("index", "status", "--set", "embedder=given:mine:7")
-    assert status["stores"] == []
-    assert "mine" in status["trouble"]
+    for embedder in ("given:mine:7", "none", "openai:nowhere"):
+        [mirror] = ask("index", "status", "--set", f"embedder={embedder}")["stores"]
+        assert (mirror["name"], mirror["vectors"], mirror["dimension"]) == ("mirror", 1, 256)
     assert run("recall", "x", "-n", "", "--set", "embedder=given:mine:7").exit_code == 2
 
 

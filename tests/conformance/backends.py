@@ -17,10 +17,12 @@ from mnemon.testing import QUIET, Crowd, ManualClock, TaskCrowd, ThreadCrowd
 SQLITE = ["sqlite-file", "sqlite-memory", "sqlite-full", "sqlite-blocking"]
 POSTGRES = [pytest.param(name, marks=pytest.mark.servers) for name in ("postgres", "postgres-blocking")]
 BACKENDS = [*SQLITE, *POSTGRES]
+DATABASES = ["sqlite-file", "sqlite-blocking", POSTGRES[0]]
 SETTINGS: dict[str, Any] = {**QUIET, "postgres_schema": "conformance"}
 TABLES = (
     "events", "archived_events", "tasks", "sessions", "state", "memory_entries", "journal", "consumers", "seals",
-    "memory_texts", "memory_vectors", "embedding_cache", "vector_spaces",
+    "memory_texts", "memory_vectors", "embedding_cache", "vector_spaces", "agents", "artifacts", "workspaces",
+    "document_index", "reviews",
 )  # fmt: skip
 
 INDEXES_OF_SPACES = """
@@ -43,8 +45,7 @@ def empty_postgres(server: str) -> None:
     with psycopg.connect(server, options="-c search_path=conformance -c lock_timeout=5s") as connection:
         if connection.execute("SELECT to_regclass('journal')").fetchone() == (None,):
             return
-        for table in TABLES:
-            connection.execute(f"DELETE FROM {table}")
+        connection.execute("; ".join(f"DELETE FROM {table}" for table in TABLES))
         for column in ("journal", "position"), ("memory_entries", "id"):
             connection.execute("SELECT setval(pg_get_serial_sequence(%s, %s), 1, FALSE)", column)
         for (index,) in connection.execute(INDEXES_OF_SPACES).fetchall():
@@ -89,6 +90,17 @@ class OverEveryBackend:
     ) -> AsyncIterator[mnemon.HybridMemoryService]:
         async with opened(backend, url_of(backend, tmp_path, request), clock, **self.settings) as memory:
             yield memory
+
+
+class OverEachDatabase(OverEveryBackend):
+    """Stands before the suite of a service that uses a database only as others do.
+
+    That its other faces (in memory, with every write synchronous) do the same is shown by the suites of those.
+    """
+
+    @pytest.fixture(params=DATABASES)
+    def backend(self, request: pytest.FixtureRequest) -> str:
+        return request.param
 
 
 @pytest.fixture(params=["sqlite-file", "sqlite-memory", pytest.param("postgres", marks=pytest.mark.servers)])

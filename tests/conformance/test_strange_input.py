@@ -1,8 +1,8 @@
 """Text and numbers that no database can carry are refused as bad input, wherever they are given."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -60,8 +60,83 @@ TEXTS: dict[str, Call] = {
     "recall where": lambda m, x: m.recall("what?", namespaces="user:b", where={"a": x}),
     "recall past": lambda m, x: m.recall(x, namespaces="user:b", where={x: 1}, as_of=datetime.now(UTC)),
     "context session": lambda m, x: m.context("what?", session_id=x),
+    "consolidate": lambda m, x: m.consolidate(f"user:{x}"),
+    "consolidate strategy": lambda m, x: m.consolidate("user:a", x),
+    "consolidate type": lambda m, x: m.consolidate("user:a", types=x),
+    "consolidate actor": lambda m, x: m.consolidate("user:a", actor=x),
+    "consolidate task": lambda m, x: m.memories.consolidate_memories("user:a", task_id=x),
+    "reviews": lambda m, x: m.consolidation.reviews(x),
+    "reviews namespace": lambda m, x: m.consolidation.reviews(None, namespace_prefix=f"user:{x}"),
+    "reviews cursor": lambda m, x: m.consolidation.reviews(cursor=x),
+    "decide choice": lambda m, x: m.consolidation.decide(1, x),
+    "decide value": lambda m, x: m.consolidation.decide(1, "merge", x),
     "vectors.store": lambda m, x: m.vectors.store(x, [1.0]),
     "index.verify": lambda m, x: m.index.verify(x),
+    "agents.create": lambda m, x: m.agents.create(x, name="new"),
+    "agents.create name": lambda m, x: m.agents.create(name=x),
+    "agents.create role": lambda m, x: m.agents.create(name="new", role=x),
+    "agents.create workspace": lambda m, x: m.agents.create(name="new", workspace_id=x),
+    "agents.create metadata": lambda m, x: m.agents.create(name="new", metadata={"x": x}),
+    "agents.get": lambda m, x: m.agents.get(x),
+    "agents.list": lambda m, x: m.agents.list(f"user:{x}"),
+    "agents.list cursor": lambda m, x: m.agents.list(cursor=x),
+    "agents.update": lambda m, x: m.agents.update("a1", role=x),
+    "agents.capture_proposal session": lambda m, x: m.agents.capture_proposal("a1", "x", session_id=x),
+    "agents.capture_proposal task": lambda m, x: m.agents.capture_proposal("a1", "x", task_id=x),
+    "agents.succeed summary": lambda m, x: m.agents.succeed("a1", 1, summary=x),
+    "agents.summarise": lambda m, x: m.agents.summarise("a1", 1, x),
+    "agents.record_memory": lambda m, x: m.agents.record_memory("a1", "x", key=x),
+    "agents.record_memory kind": lambda m, x: m.agents.record_memory("a1", "x", kind=x),
+    "agents.cycles": lambda m, x: m.agents.cycles("a1", session_id=x),
+    "agents.recall": lambda m, x: m.agents.recall("a1", "what?", recent=0, namespaces=f"user:{x}"),
+    "agents.import_autogpt": lambda m, x: m.agents.import_autogpt({"ai_name": x, "agent_id": x}),
+    "agents.import_autogpt path": lambda m, x: m.agents.import_autogpt(x),
+    "documents.add": lambda m, x: m.documents.add(x, namespace="user:a", content="text"),
+    "documents.add file": lambda m, x: m.documents.add(x, namespace="user:a"),
+    "documents.add title": lambda m, x: m.documents.add("a", namespace="user:a", content="text", title=x),
+    "documents.add metadata": lambda m, x: m.documents.add("a", namespace="user:a", content="t", metadata={"x": x}),
+    "documents.add actor": lambda m, x: m.documents.add("a", namespace="user:a", content="text", actor=x),
+    "documents.add_folder": lambda m, x: m.documents.add_folder(x, namespace="user:a"),
+    "documents.get": lambda m, x: m.documents.get("user:a", x),
+    "documents.list": lambda m, x: m.documents.list(f"user:{x}"),
+    "documents.list cursor": lambda m, x: m.documents.list(cursor=x),
+    "documents.remove": lambda m, x: m.documents.remove("user:a", x),
+    "documents.retry": lambda m, x: m.documents.retry(f"user:{x}"),
+    "artifacts.save session": lambda m, x: m.artifacts.save(x, "a", b""),
+    "artifacts.save name": lambda m, x: m.artifacts.save("s1", x, b""),
+    "artifacts.save type": lambda m, x: m.artifacts.save("s1", "a", b"", content_type=x),
+    "artifacts.save metadata": lambda m, x: m.artifacts.save("s1", "a", b"", metadata={"x": x}),
+    "artifacts.save actor": lambda m, x: m.artifacts.save("s1", "a", b"", actor=x),
+    "artifacts.save task": lambda m, x: m.artifacts.save("s1", "a", b"", task_id=x),
+    "artifacts.get session": lambda m, x: m.artifacts.get(x, "kept"),
+    "artifacts.get": lambda m, x: m.artifacts.get("s1", x),
+    "artifacts.list": lambda m, x: m.artifacts.list(x),
+    "artifacts.list prefix": lambda m, x: m.artifacts.list("s1", prefix=x),
+    "artifacts.list cursor": lambda m, x: m.artifacts.list("s1", cursor=x),
+    "artifacts.versions": lambda m, x: m.artifacts.versions("s1", x),
+    "artifacts.resolve": lambda m, x: m.artifacts.resolve(f"mnemon://artifacts/s1/{x}"),
+    "artifacts.open": lambda m, x: m.artifacts.open("s1", x).read(),
+    "artifacts.delete": lambda m, x: m.artifacts.delete("s1", x),
+    "artifacts.delete actor": lambda m, x: m.artifacts.delete("s1", "kept", actor=x),
+    "artifacts.manifest": lambda m, x: m.artifacts.manifest(x),
+    "artifacts.rebuild": lambda m, x: m.artifacts.rebuild(x),
+    "workspaces.create": lambda m, x: m.workspaces.create(x),
+    "workspaces.create namespace": lambda m, x: m.workspaces.create(namespace=f"user:{x}"),
+    "workspaces.create metadata": lambda m, x: m.workspaces.create(metadata={"x": x}),
+    "workspaces.create actor": lambda m, x: m.workspaces.create(actor=x),
+    "workspaces.get": lambda m, x: m.workspaces.get(x),
+    "workspaces.list": lambda m, x: m.workspaces.list(f"user:{x}"),
+    "workspaces.list cursor": lambda m, x: m.workspaces.list(cursor=x),
+    "workspaces.write path": lambda m, x: m.workspaces.write("w1", x, "text"),
+    "workspaces.write metadata": lambda m, x: m.workspaces.write("w1", "a", "text", metadata={"x": x}),
+    "workspaces.write task": lambda m, x: m.workspaces.write("w1", "a", "text", task_id=x),
+    "workspaces.move": lambda m, x: m.workspaces.move("w1", "kept", x),
+    "workspaces.list_files": lambda m, x: m.workspaces.list_files("w1", x),
+    "workspaces.list_files cursor": lambda m, x: m.workspaces.list_files("w1", cursor=x),
+    "workspaces.snapshot": lambda m, x: m.workspaces.snapshot("w1", x),
+    "workspaces.import_folder": lambda m, x: m.workspaces.import_folder("w1", x),
+    "workspaces.export_folder": lambda m, x: m.workspaces.export_folder("w1", x),
+    "workspaces.clone": lambda m, x: m.workspaces.clone("w1", x),
     "audit actor": lambda m, x: m.audit(actor=x),
     "audit id": lambda m, x: m.audit(entity_id=x),
     "audit task": lambda m, x: m.audit(task_id=x),
@@ -82,6 +157,8 @@ NUMBERS: dict[str, Call] = {
     "recall k": lambda m, x: m.recall("what?", namespaces="user:a", k=x),
     "recall offset": lambda m, x: m.recall("what?", namespaces="user:a", offset=x),
     "recall where": lambda m, x: m.recall("what?", namespaces="user:a", where={"a": x}),
+    "reviews": lambda m, x: m.consolidation.reviews(limit=x),
+    "decide": lambda m, x: m.consolidation.decide(x, "first"),
     "events last": lambda m, x: m.sessions.events("s1", last=x),
     "events after": lambda m, x: m.sessions.events("s1", after=x),
     "get_session": lambda m, x: m.sessions.get_session("s1", last=x),
@@ -89,6 +166,31 @@ NUMBERS: dict[str, Call] = {
     "compare_and_set": lambda m, x: m.state.compare_and_set("user:a", 1, x, session_id="s1"),
     "delete": lambda m, x: m.state.delete("user:a", expected_version=x, session_id="s1"),
     "tasks.update": lambda m, x: m.tasks.update("t1", "running", expected_version=x),
+    "agents.capture_proposal": lambda m, x: m.agents.capture_proposal("a1", "x", expected_cycle=x),
+    "agents.capture_proposal snapshot": lambda m, x: m.agents.capture_proposal("a1", "x", snapshot=x),
+    "agents.update": lambda m, x: m.agents.update("a1", name="x", expected_version=x),
+    "agents.succeed": lambda m, x: m.agents.succeed("a1", x),
+    "agents.cycle": lambda m, x: m.agents.cycle("a1", x),
+    "agents.cycles last": lambda m, x: m.agents.cycles("a1", last=x),
+    "agents.cycles before": lambda m, x: m.agents.cycles("a1", before=x),
+    "agents.resume": lambda m, x: m.agents.resume("a1", recent=x),
+    "agents.rewind": lambda m, x: m.agents.rewind("a1", x),
+    "agents.recall": lambda m, x: m.agents.recall("a1", "what?", k=x),
+    "documents.add": lambda m, x: m.documents.add("a", namespace="user:a", content="text", chunk_tokens=x),
+    "documents.list": lambda m, x: m.documents.list(limit=x),
+    "artifacts.get": lambda m, x: m.artifacts.get("s1", "kept", x),
+    "artifacts.delete": lambda m, x: m.artifacts.delete("s1", "kept", x),
+    "artifacts.list": lambda m, x: m.artifacts.list("s1", limit=x),
+    "artifacts.recent": lambda m, x: m.artifacts.recent("s1", x),
+    "artifacts.open": lambda m, x: m.artifacts.open("s1", "kept", offset=x).read(),
+    "workspaces.write": lambda m, x: m.workspaces.write("w1", "kept", "x", expected_version=x),
+    "workspaces.stat": lambda m, x: m.workspaces.stat("w1", "kept", version=x),
+    "workspaces.read at": lambda m, x: m.workspaces.read("w1", "kept", at=x),
+    "workspaces.get_snapshot": lambda m, x: m.workspaces.get_snapshot("w1", x),
+    "workspaces.diff": lambda m, x: m.workspaces.diff("w1", x),
+    "workspaces.restore": lambda m, x: m.workspaces.restore("w1", x),
+    "workspaces.prune": lambda m, x: m.workspaces.prune("w1", keep=x),
+    "workspaces.log": lambda m, x: m.workspaces.log("w1", limit=x),
     "changes": lambda m, x: collect(m.changes(x)),
     "rewind": lambda m, x: m.consumer("c").rewind(x),
     "limit": lambda m, x: m.audit(limit=x),
@@ -98,10 +200,16 @@ NUMBERS: dict[str, Call] = {
 class TestStrangeInput(OverEveryBackend, Suite):
     """Refused, or nothing found; never an error of the driver's, and nothing is written."""
 
+    settings: ClassVar[Mapping[str, Any]] = {"content_url": "memory://"}
+
     async def attempt(self, memory: HybridMemoryService, store: Store, calls: dict[str, Call], given: Any) -> None:
         await memory.sessions.create_session("s1", "helpdesk", "alice")
         await memory.tasks.create("job", task_id="t1")
         await memory.memories.add_memory("user:a", "k", 1)
+        await memory.agents.create("a1", name="Scout")
+        await memory.artifacts.save("s1", "kept", "text")
+        await memory.workspaces.create("w1")
+        await memory.workspaces.write("w1", "kept", "text")
         before = await contents(store)
         for name, call in calls.items():
             try:

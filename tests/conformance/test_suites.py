@@ -1,6 +1,14 @@
 """The public suites, over every backend."""
 
-from mnemon.testing import DatabaseSuite, JournalSuite, MemorySuite, SessionSuite, StateSuite, TaskSuite
+from mnemon.testing import (
+    ConsolidationSuite,
+    DatabaseSuite,
+    JournalSuite,
+    MemorySuite,
+    SessionSuite,
+    StateSuite,
+    TaskSuite,
+)
 from tests.conformance.backends import OverEveryBackend
 
 
@@ -17,6 +25,9 @@ class TestTasks(OverEveryBackend, TaskSuite): ...
 
 
 class TestMemories(OverEveryBackend, MemorySuite): ...
+
+
+class TestConsolidation(OverEveryBackend, ConsolidationSuite): ...
 
 
 class TestJournal(OverEveryBackend, JournalSuite): ...

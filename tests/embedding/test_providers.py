@@ -106,7 +106,8 @@ def test_a_specification_that_cannot_be_used_says_why(text: str, message: str) -
 def test_a_missing_library_says_what_to_install(
     text: str, library: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unloaded = (f"mnemon.providers.{text.partition(':')[0]}", "mnemon.providers.http", library)
+    modules = [text.partition(":")[0], "http", "endpoint"]
+    unloaded = (*(f"mnemon.providers.{module}" for module in modules), library)
     for name in [name for name in sys.modules if name.startswith(unloaded)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)  # type: ignore[arg-type]

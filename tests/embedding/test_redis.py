@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,3 +133,29 @@ async def test_an_open_memory_uses_redis_and_leaves_no_connection(valkey_server:
         assert len(client.keys("mnemon:embedding:fake:1:32:*")) == 2
         assert len(client.client_list()) <= before + 2, "each principal has a connection of its own"
     assert len(client.client_list()) == before
+
+
+def read_all(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+async def test_while_it_is_down_everything_else_is_erased(
+    valkey_server: Server, client: "redis.Redis", tmp_path: Path
+) -> None:
+    """Given memories whose vectors are in Redis, when they are purged while it is down, then it says what is left."""
+    settings = {"embedder": FakeEmbedder(), "redis_url": valkey_server.url, "background": False}
+    async with mnemon.open(f"sqlite:///{tmp_path}/memory.db", **settings) as memory:
+        for key in ("one", "two", "three"):
+            await memory.remember(f"SECRET {key}", namespace="user:alice", key=key)
+        with valkey_server.outage():
+            with pytest.raises(StoreUnavailable, match=r"1 memory purged .* left in the embedder's cache"):
+                await memory.memories.purge_memory("user:alice", "one")
+            found = read_all(tmp_path)
+            assert b"SECRET one" not in found
+            assert b"SECRET two" in found
+            with pytest.raises(StoreUnavailable, match=r"2 memories purged .* cannot be erased now"):
+                await memory.forget("user:alice", erase=True)
+            assert b"SECRET" not in read_all(tmp_path)
+        assert [change.operation for change in (await memory.audit(entity="memory", limit=3)).items] == ["purge"] * 3
+        with pytest.raises(mnemon.MemoryNotFound):
+            await memory.memories.purge_memory("user:alice", "one")

@@ -56,6 +56,10 @@ class Stores:
         return self.fakes[min(place for place in self.fakes if place[0] == name)]
 
 
+def _no_consolidation() -> Any:
+    raise NotImplementedError("nothing is consolidated here")
+
+
 class Rig:
     """One face of an open database, its services, and what keeps its indexes in step. Nothing goes on by itself."""
 
@@ -102,7 +106,9 @@ class Rig:
 
     def memories_of(self, principal: Principal | None) -> MemoryService:
         access = Access(principal)
-        return MemoryService(self.store, self.clock, self.settings, access, self.writing_of(principal))
+        return MemoryService(
+            self.store, self.clock, self.settings, access, self.writing_of(principal), _no_consolidation
+        )
 
     def vectors_of(self, principal: Principal | None) -> VectorService:
         used = None if self.settings.embedder == "none" else self.embedding
@@ -147,7 +153,7 @@ class Rig:
         while True:
             done = 0
             for duty in await self.upkeep.duties():
-                if name in (None, duty.name) and await duty.consumer.has_work():
+                if name in (None, duty.name) and await duty.has_work():
                     done += await duty.step()
             if not done:
                 return handled

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mnemon.coroutines import InlineRunner
-from mnemon.errors import EmbedderUnavailable, InvalidSettings
+from mnemon.errors import EmbedderUnavailable, InvalidSettings, ModelMismatch
 from mnemon.model import Progress, SpaceStatus
 from mnemon.testing import FaultyStore, ManualClock, TaskCrowd, ThreadCrowd
 from mnemon.testing.embedders import FakeEmbedder
@@ -323,3 +323,33 @@ async def test_meanwhile_memories_are_written_to_both_and_read_from_both(pair: R
     for number in traffic.written:
         await traffic.look_for(f"new{number}", f"boat {number} v{number}")
     assert traffic.missed == []
+
+
+async def test_the_upkeep_goes_on_when_the_model_is_another_than_the_settings_choose(
+    backend: str, url: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a handle that insists on an embedder and embedded nothing yet, when another changes the model, then who
+    writes or asks is told so, and what was written before, or says an event, is still made findable."""
+    monkeypatch.setattr("mnemon.indexing.reembedding._SPREAD", 0.0)
+    clock = ManualClock()
+    old, new = FakeEmbedder(), FakeEmbedder(48, name="another")
+    async with rigged(backend, url, old, new, clock=clock, **options) as rig:
+        await rig.add(a="one")
+        late = rig.over(rig.store)
+        await rig.upkeep.reembed("another")
+        await rig.over(rig.store, embedder="none").add(b="without a vector")
+        await rig.sessions.create_session("s1", "app", "alice")
+        await rig.sessions.append_event("s1", {"role": "user", "text": "said meanwhile"})
+
+        for _ in range(2):
+            with pytest.raises(ModelMismatch, match=r"another 1 .*'fake' is fake 1 .*`mnemon index reembed fake`"):
+                await late.add(c="three")
+            with pytest.raises(ModelMismatch):
+                await late.embedding().embed_question("three")
+            await late.upkeep.settled()
+
+        clock.advance(2)
+        following = rig.over(rig.store, embedder=None)
+        assert await following.near("without a vector", 1) == ["b"]
+        assert await following.near("said meanwhile", 1) == ["event-0000000001"]
+        assert await late.work() == 0

@@ -101,7 +101,7 @@ async def test_a_change_of_the_model_that_is_killed_goes_on_where_it_was(
         while not done:  # it may have to wait until nobody is thought to be at it
             done, total = map(int, first_line(child).split())
         left.append(total)
-        pause(chance.uniform(0.0, 0.3))
+        pause(chance.uniform(0.0, 0.1))
         _, complaint = kill(child)
         assert complaint == ""
         assert done < total

@@ -301,6 +301,8 @@ async def test_a_store_follows_a_change_of_the_model(
         assert len(stores.of("first", new).records) == 3
         assert len(stores.of("first", old).records) == 2  # nobody reads that any more
         assert stores.of("first", old).calls["store"] == stored  # vectors of the other space do not concern it
+        clock.advance(11)  # until nobody can be asking it any more
         await rig.upkeep.drop_space(old)
+        assert stores.of("first", old).records == {}
         names = [row[0] for row in await rig.peek("SELECT name FROM consumers ORDER BY name")]
         assert names == ["conversations", "embeddings", f"space:{new.id}", f"store:first:{new.id}"]

@@ -230,6 +230,19 @@ async def test_every_store_is_described(rig: Rig) -> None:
     assert (down.name, down.is_up, down.lag, down.dimension) == ("first", False, 1, SIZE)
 
 
+async def test_only_what_is_live_is_counted_and_no_embedder_is_needed(rig: Rig) -> None:
+    assert await rig.vectors.describe() == []
+    for key in ("a", "b", "c"):
+        await rig.memories.add_memory("user:alice", key, f"text {key}")
+    await rig.memories.update_memory("user:alice", "a", "another text")
+    await rig.memories.delete_memory("user:alice", "b")
+    await rig.memories.purge_memory("user:alice", "c")
+    await rig.work()
+    for embedder in ("fake", "none", "given:mine:7"):
+        first, mirror = await rig.over(rig.store, embedder=embedder).vectors.describe()
+        assert (first.vectors, mirror.vectors, mirror.dimension) == (1, 1, SIZE)
+
+
 async def test_without_an_embedder_there_are_no_vectors(backend: str, url: str, options: dict[str, str]) -> None:
     async with rigged(backend, url, **options) as rig:
         with pytest.raises(InvalidSettings, match="switched off"):

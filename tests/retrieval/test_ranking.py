@@ -14,43 +14,43 @@ from mnemon.clock import micros
 from mnemon.ports import WordStatistics
 from mnemon.retrieval import ranking
 from mnemon.retrieval.gathering import Candidate, Candidates
-from mnemon.retrieval.ranking import WEIGHTS, Question, Ranking, rank
+from mnemon.retrieval.ranking import WEIGHTS, Joined, Question, Ranking, rank
 from mnemon.words import analyse, key_word
 
 TODAY = datetime(2024, 7, 10, tzinfo=UTC)
 NOW = micros(TODAY)
 
 
-def memory(
-    text: str = "", *, key: str = "k", cosine: float = np.nan, **more: Any
-) -> tuple[Candidate, list[str], float]:
-    """A candidate, its words and its cosine; `days` says how long ago it happened."""
+Found = tuple[Candidate, float]
+
+
+def memory(text: str = "", *, key: str = "k", cosine: float = np.nan, **more: Any) -> Found:
+    """A candidate and its cosine; `days` says how long ago it happened."""
     days = more.pop("days", None)
     about: dict[str, Any] = {
-        "id": 0, "namespace": "user:a", "key": key, "thread": None, "position": None, "author": None,
+        "id": 0, "namespace": "user:a", "thread": None, "position": None, "author": None,
         "occurred_at": None if days is None else micros(TODAY - timedelta(days=days)), "updated_at": NOW,
-        "trust": 1.0, "importance": 0.5, **more,
+        "trust": 1.0, "importance": 0.5, "words": " ".join([key_word(key), *analyse(text)]), **more,
     }  # fmt: skip
-    return Candidate(**about), [key_word(key), *analyse(text)], cosine
+    return Candidate(**about), cosine
 
 
-def candidates(*found: tuple[Candidate, list[str], float], documents: int = 1000) -> Candidates:
+def candidates(*found: Found, documents: int = 1000) -> Candidates:
     """Candidates among many memories; a word is as frequent among all as it is here."""
-    texts = [words for _, words, _ in found]
+    texts = [each.words.split(" ") for each, _ in found]
     frequencies = {word: sum(word in text for text in texts) for words in texts for word in words}
     return Candidates(
-        [each for each, _, _ in found],
-        texts,
-        np.array([cosine for _, _, cosine in found], np.float32),
+        [each for each, _ in found],
+        np.array([cosine for _, cosine in found], np.float32),
         WordStatistics(documents, 10.0, frequencies),
     )
 
 
-def ranked(question: str, *found: tuple[Candidate, list[str], float]) -> Ranking:
-    return rank(Question.read(question), candidates(*found), NOW)
+def ranked(question: str, *found: Found, wanted: int | None = None) -> Ranking:
+    return rank(Question.read(question), candidates(*found), NOW, wanted)
 
 
-def signal(name: str, question: str, *found: tuple[Candidate, list[str], float]) -> list[float]:
+def signal(name: str, question: str, *found: Found) -> list[float]:
     """One signal of each candidate, in units of its weight."""
     return (ranked(question, *found).signals[name] / getattr(WEIGHTS, name)).tolist()
 
@@ -82,7 +82,8 @@ def test_rare_words_tell_more_than_common_ones() -> None:
 
 
 def test_repetitions_of_a_word_soon_count_no_more() -> None:
-    counts = ranking.match_words([["w"] * times for times in (0, 1, 2, 3)], ["w", "other"])
+    texts = Joined([" ".join(["=k", *["w"] * times]) for times in (0, 1, 2, 3)])
+    counts = ranking.saturated(texts.counts(["w", "other"]))
     assert counts.shape == (2, 4)
     assert counts[0, 0] == 0
     assert counts[0, 1] > 0.7
@@ -173,9 +174,30 @@ def test_who_says_more_has_more_substance_up_to_a_point() -> None:
 
 def test_the_key_that_the_question_names_is_exact() -> None:
     found = memory(key="Home Address"), memory("home address", key="other")
-    assert signal("exact", 'What is "home address"?', *found) == [1, 0]
+    assert signal("exact", 'What is "home address"?', *found) == [0.25, 0]
     assert signal("exact", "What is home address?", *found) == [0, 0]
     assert signal("exact", "What is TICKET-7?", memory(key="ticket-7"), memory(key="ticket-70")) == [1, 0]
+
+
+def test_an_identifier_is_worth_more_the_fewer_have_it() -> None:
+    question = "Why does v2.3.1 say ERR-4711?"
+    whole, longer, part, other = signal(
+        "exact", question, memory("It is v2.3.1"), memory("v2.3.1-rc2"), memory("code:ERR-4711."), memory("v2.3.10")
+    )
+    assert whole == 1 > longer == part == 0.5 > other == 0
+    many = signal("exact", question, *(memory("v2.3.1 again") for _ in range(100)))
+    assert 0.2 < many[0] < 0.8
+    assert signal("exact", "What was on 8th May 2023 at 5pm?", memory("8th May 2023 5pm")) == [0]
+
+
+def test_whoever_has_the_identifier_is_before_its_neighbours() -> None:
+    found = [
+        memory("talk " * n + ("zq7xv" if n == 3 else "the key of the safe"), key=str(n), thread="t", position=n,
+               author="Bob", days=n, cosine=0.1 if n == 3 else 0.9)
+        for n in range(9)
+    ]  # fmt: skip
+    found[3] = found[3][0]._replace(author="Eve", trust=0.5, importance=0.0, occurred_at=None), -0.5
+    assert ranked("Which key of the safe did Bob talk of 5 days ago, zq7xv?", *found).order[0] == 3
 
 
 def test_what_is_newer_is_better_by_half_a_month() -> None:
@@ -195,8 +217,42 @@ def test_who_repeats_something_better_is_set_back() -> None:
         memory("Rain again", cosine=0.1), memory("", cosine=0.1), memory("", cosine=0.1),
     )  # fmt: skip
     assert signal("diversity", "tea", *found) == pytest.approx([0, -1, 0, 0, 0])
-    partly = ranking.diversity([list("abcdefghi"), list("abcdefgh")], np.array([1.0, 0.5]))
+    order, partly = ranking.diversify(["=k a b c d e f g h i", "=k a b c d e f g h"], np.array([1.0, 0.5]), 0.2, 2)
+    assert order == [0, 1]
     assert partly[0] == 0 > partly[1] > -1
+
+
+def test_many_that_say_the_same_do_not_overtake_each_other() -> None:
+    """However far down, a repetition is known as one."""
+    found = [
+        *(memory("green tea every morning", id=n) for n in range(100)),
+        memory("tea", id=100),
+        memory("tea and rain"),
+    ]
+    result = ranked("tea", *found)
+    first, *others = result.signals["diversity"][:100] / WEIGHTS.diversity
+    assert first == 0
+    assert set(others) == {-1}
+    assert set(result.order[:3]) == {0, 100, 101}
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=8).map(" ".join), max_size=60), st.integers(0, 70))
+def test_the_best_few_are_the_first_of_all(texts: list[str], wanted: int) -> None:
+    texts = [f"=k {text}".strip() for text in texts]
+    scores = np.random.default_rng(len(texts)).random(len(texts)).round(1)
+    order, signal = ranking.diversify(texts, scores, 0.2, len(texts))
+    few, _ = ranking.diversify(texts, scores, 0.2, wanted)
+    assert few == order[:wanted]
+
+    sets = [set(text.split(" ")[1:]) for text in texts]
+    better: list[int] = []
+    by_score: list[int] = np.argsort(-scores, kind="stable").tolist()
+    for place in by_score:
+        common = max(
+            (len(sets[place] & sets[b]) / len(sets[place] | sets[b]) for b in better if sets[place]), default=0
+        )
+        assert signal[place] == pytest.approx(-max(0.0, common - 0.6) / 0.4)
+        better.append(place)
 
 
 # -- all of them
@@ -204,13 +260,13 @@ def test_who_repeats_something_better_is_set_back() -> None:
 
 def test_no_candidates_have_no_scores() -> None:
     found = ranked("Where does Alice live since May 2023?")
-    assert found.order() == []
+    assert found.order == []
     assert {name: len(values) for name, values in found.signals.items()} == dict.fromkeys(found.signals, 0)
 
 
 def test_those_that_are_equal_stay_as_they_were() -> None:
-    assert ranked("tea", *(memory(f"rain{n}") for n in range(50))).order() == list(range(50))
-    assert ranked("tea", memory("rain"), memory("tea"), memory("snow")).order() == [1, 0, 2]
+    assert ranked("tea", *(memory(f"rain{n}") for n in range(50))).order == list(range(50))
+    assert ranked("tea", memory("rain"), memory("tea"), memory("snow")).order == [1, 0, 2]
 
 
 _WORDS = st.lists(st.sampled_from(["tea", "rain", "red", "alice", "bob", "house", "ERR-7"]), max_size=12).map(" ".join)
@@ -233,11 +289,11 @@ _QUESTIONS = st.builds(
 )
 
 
-def placed(found: Sequence[tuple[Candidate, list[str], float]]) -> list[tuple[Candidate, list[str], float]]:
+def placed(found: Sequence[Found]) -> list[Found]:
     """Each with an id and, if it is in a thread, at a place of its own."""
     return [
-        (each._replace(id=n, position=None if each.thread is None or n % 5 == 0 else n * 3 // 2), words, cosine)
-        for n, (each, words, cosine) in enumerate(found)
+        (each._replace(id=n, position=None if each.thread is None or n % 5 == 0 else n * 3 // 2), cosine)
+        for n, (each, cosine) in enumerate(found)
     ]
 
 
@@ -245,7 +301,7 @@ def placed(found: Sequence[tuple[Candidate, list[str], float]]) -> list[tuple[Ca
 def test_scores_are_finite_and_the_sum_of_their_signals(question: str, found: Any) -> None:
     result = ranked(question, *placed(found))
     assert np.isfinite(result.scores).all()
-    assert sorted(result.order()) == list(range(len(found)))
+    assert sorted(result.order) == list(range(len(found)))
     for place, score in enumerate(result.scores):
         told = result.signals_of(place)
         assert set(told) == set(WEIGHTS.__dataclass_fields__)
@@ -258,10 +314,10 @@ def test_the_order_of_the_candidates_changes_no_score(question: str, found: Any,
     known = placed(found)
     shuffled = chance.sample(known, len(known))
     before, after = ranked(question, *known), ranked(question, *shuffled)
-    place_of = {each.id: place for place, (each, _, _) in enumerate(shuffled)}
-    for place, (each, _, _) in enumerate(known):
+    place_of = {each.id: place for place, (each, _) in enumerate(shuffled)}
+    for place, (each, _) in enumerate(known):
         one, other = before.signals_of(place), after.signals_of(place_of[each.id])
         assert {**one, "diversity": 0} == pytest.approx({**other, "diversity": 0})
     plain = before.scores - before.signals["diversity"]
     if len(set(plain.round(9))) == len(known):
-        assert [known[place][0].id for place in before.order()] == [shuffled[place][0].id for place in after.order()]
+        assert [known[place][0].id for place in before.order] == [shuffled[place][0].id for place in after.order]

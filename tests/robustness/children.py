@@ -192,6 +192,13 @@ async def follow(memory: Any, after: int, last: int) -> None:
             return
 
 
+async def save_one_name(memory: Any, name: str, times: int) -> None:
+    """Save versions of one artifact, again and again, each with a content of its own and one that all share."""
+    for number in range(times):
+        await settle(memory.artifacts.save("shared", "report.txt", f"{name} {number}" * 1000))
+        await settle(memory.artifacts.save("shared", "same.txt", "the same for all"))
+
+
 async def create_one(memory: Any, session_id: str) -> None:
     await settle(memory.sessions.create_session(session_id, "app", "alice"))
 

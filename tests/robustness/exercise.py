@@ -1,10 +1,13 @@
 """The whole public interface, used once with every parameter; and a means to see that it is whole."""
 
+import atexit
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import mnemon
@@ -18,8 +21,13 @@ SERVICES: Mapping[str, type] = {
     "state": mnemon.StateStore,
     "tasks": mnemon.TaskService,
     "memories": mnemon.MemoryService,
+    "consolidation": mnemon.ConsolidationService,
     "vectors": mnemon.VectorService,
     "index": mnemon.IndexService,
+    "agents": mnemon.AgentService,
+    "documents": mnemon.DocumentService,
+    "artifacts": mnemon.ArtifactService,
+    "workspaces": mnemon.WorkspaceService,
     "consumer": mnemon.Consumer,
 }
 ENDLESS = {("consumer", "run")}  # tried where it can be ended
@@ -38,7 +46,15 @@ def settings() -> dict[str, Any]:
     """What a memory has to be opened with, so that all there is can be used and nothing else happens meanwhile."""
     return {
         "max_events_kept": 10, "background": False, "embedder": FakeEmbedder(DIMENSION), "vector_stores": (shelf,),
+        "content_url": "memory://",
     }  # fmt: skip
+
+
+def kept_folder() -> Path:
+    """A new folder that is there until the process ends, so that calls with it can be made again."""
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +155,15 @@ async def exercise(memory: Any) -> None:
     await use_sessions(memory.sessions)
     await use_state(memory.state)
     await use_tasks(memory.tasks)
+    await use_artifacts(memory.artifacts)
+    await use_workspaces(memory.workspaces)
     await use_memories(memory.memories)
     await use_search(memory.memories)
     await use_recall(memory)
+    await use_consolidation(memory)
     await use_vectors(memory.vectors)
+    await use_agents(memory)
+    await use_documents(memory.documents)
     await use_journal(memory)
     await use_as_principal(memory)
     await use_index(memory)
@@ -237,6 +258,37 @@ async def use_tasks(tasks: Any) -> None:
     await settle(tasks.delete("t2", actor="bob"))
 
 
+async def use_artifacts(artifacts: Any) -> None:
+    told = {"actor": "bob", "task_id": "t1"}
+    by: dict[str, Any] = {"content_type": "text/plain", "metadata": {"n": 1}, **told}
+    await settle(artifacts.save("s1", "a/x.txt", data="text", **by))
+    await settle(artifacts.save("s1", "a/x.txt", stream=[b"pieces"]))
+    saved = await settle(artifacts.save("s1", "y", path=__file__))
+    await settle(artifacts.get("s1", "y", version=1))
+    await settle(artifacts.get("s1", "y"))
+    await settle(artifacts.resolve(saved.url))
+    page = await settle(artifacts.list("s1", prefix="a", limit=1))
+    await settle(artifacts.list("s1", limit=1, cursor=page.next_cursor))
+    await settle(artifacts.recent("s1", limit=2))
+    page = await settle(artifacts.versions("s1", "a/x.txt", deleted=True, limit=1))
+    await settle(artifacts.versions("s1", "a/x.txt", limit=1, cursor=page.next_cursor))
+    await settle(artifacts.manifest("s1"))
+    await settle(artifacts.read("s1", "y", version=1))
+    stream = artifacts.open("s1", "y", version=1, offset=3)
+    assert len(await settle(stream.read())) == saved.size - 3
+    await settle(stream.close())
+    await settle(artifacts.delete("s1", "a/x.txt", version=1, **told))
+    await settle(artifacts.restore("s1", "a/x.txt", version=1, **told))
+    await settle(artifacts.delete("s1", "y"))
+    heard: list[Any] = []
+    report = await settle(artifacts.verify(deep=True, grace=timedelta(0), progress=heard.append))
+    assert (report.flaws, len(heard)) == ((), 3)
+    await settle(artifacts.rebuild(session_id="s1"))
+    await settle(artifacts.rebuild())
+    for dry_run in (True, False):
+        await settle(artifacts.cleanup(keep_deleted=timedelta(0), grace=timedelta(0), dry_run=dry_run, actor="bob"))
+
+
 async def use_memories(memories: Any) -> None:
     source = mnemon.Provenance("s1", "e1", "alice", 0.9, 0.7)
     for number in range(4):
@@ -315,6 +367,26 @@ async def use_recall(memory: Any) -> None:
     await settle(memory.forget("user:alice:notes", erase=True))
 
 
+async def use_consolidation(memory: Any) -> None:
+    here = "user:alice:homes"
+    by = {"types": ["semantic"], "actor": "bob", "task_id": "t1"}
+    for choice in ("first", "second", "both", "merge"):
+        for number, city in enumerate(("Bergen", "Oslo")):
+            await settle(memory.remember(f"Alice lives in {city}.", namespace=f"{here}:{choice}", key=f"note-{number}"))
+    await settle(memory.consolidate(here, strategy="review", dry_run=False, **by))
+    page = await settle(memory.consolidation.reviews("open", namespace_prefix=here, limit=1))
+    rest = await settle(memory.consolidation.reviews(limit=10, cursor=page.next_cursor))
+    for review in (*page, *rest):
+        choice = review.namespace.rpartition(":")[2]
+        told = {"value": "Alice lives in Oslo."} if choice == "merge" else {}
+        await settle(memory.consolidation.decide(review.id, choice, **told, actor="bob", task_id="t1"))
+    await settle(memory.consolidation.reviews(None))
+    strategy = {"consolidation_strategy": "merge"}
+    await settle(memory.memories.consolidate_memories(here, dry_run=True, **strategy, **by))
+    await settle(memory.consolidation.consolidate(here, strategy="latest_wins", dry_run=False, **by))
+    await settle(memory.forget(here, erase=True))
+
+
 async def use_vectors(vectors: Any) -> None:
     one, other = ([float(number == place) for number in range(DIMENSION)] for place in (0, 1))
     await settle(
@@ -327,6 +399,55 @@ async def use_vectors(vectors: Any) -> None:
     await settle(vectors.query(one, 5, {"n": {"gte": 0}}, **narrow))
     await settle(vectors.describe())
     await settle(vectors.delete("v1", namespace="user:alice:v", actor="bob", task_id="t1"))
+
+
+async def use_agents(memory: Any) -> None:
+    agents = memory.agents
+    about = {
+        "name": "Scout", "role": "finds", "directives": ["be brief"], "config": {"a": 1}, "metadata": {"m": 1},
+        "workspace_id": "agents-own", "actor": "bob",
+    }  # fmt: skip
+    await settle(memory.workspaces.create("agents-own"))
+    await settle(agents.create("a1", namespace="user:alice:scout", **about))
+    await settle(agents.update("a1", expected_version=1, **about))
+    await settle(agents.get("a1"))
+    page = await settle(agents.list("user:alice", limit=1))
+    await settle(agents.list("user:alice", limit=1, cursor=page.next_cursor))
+    await settle(agents.list())
+    told = {"artifacts": ["mnemon://x"], "summary": "done", "actor": "bob"}
+    results = (
+        lambda n: agents.capture_result("a1", n, {"status": "success", "outputs": 1}, **told),
+        lambda n: agents.succeed("a1", n, 1, **told),
+        lambda n: agents.fail("a1", n, "no", {"code": 1}, **told),
+        lambda n: agents.interrupt("a1", n, "stop", summary="stopped", actor="bob"),
+    )
+    for number, finish in enumerate(results, 1):
+        own = {"snapshot": 1} if number == 2 else {}
+        await settle(
+            agents.capture_proposal(
+                "a1", {"thoughts": "x"}, session_id="s1", task_id="t1", expected_cycle=number, actor="bob", **own
+            )
+        )
+        await settle(finish(number))
+    await settle(agents.summarise("a1", 1, "in short", actor="bob"))
+    insight = {"kind": "plan", "key": "k", "memory_type": "semantic", "importance": 0.9, "trust": 0.8}
+    await settle(
+        agents.record_memory(
+            "a1", "x", cycle=1, namespace="user:alice:scout", metadata={"n": 1}, actor="bob", **insight
+        )
+    )
+    await settle(agents.record_memory("a1", "the newest"))
+    await settle(agents.recall("a1", "x", 3, recent=2, namespaces=["user:alice"]))
+    await settle(agents.cycle("a1", 1))
+    for by in ({}, {"last": 2, "before": 4}, {"session_id": "s1"}, {"include_undone": True}):
+        await settle(agents.cycles("a1", **by))
+    await settle(agents.resume("a1", recent=2))
+    await settle(agents.rewind("a1", 1, restore_workspace=True, forget=True, actor="bob"))
+    state = await settle(agents.export_autogpt("a1"))
+    await settle(
+        agents.import_autogpt(state, agent_id="a2", namespace="user:alice", workspace_id="agents-own", actor="bob")
+    )
+    await settle(agents.delete("a2", actor="bob"))
 
 
 async def use_index(memory: Any) -> None:
@@ -343,6 +464,75 @@ async def use_index(memory: Any) -> None:
     await settle(memory.recall("Where does Alice live?", namespaces="user:alice"))
     await settle(index.drop_space(first))
     assert await settle(index.spaces()) == (second,)
+
+
+async def use_documents(documents: Any) -> None:
+    here = "user:alice:docs"
+    by: dict[str, Any] = {"metadata": {"m": 1}, "chunk_tokens": 64, "actor": "bob", "task_id": "t1"}
+    kind = {"title": "Given", "document_type": "markdown"}
+    await settle(documents.add("given", namespace=here, content="# One\n\nText.\n", root=None, **kind, **by))
+    await settle(documents.add("copy", namespace=here, content="# One\n\nText.\n"))
+    folder = kept_folder()
+    (folder / "a.md").write_text("# One\n")
+    (folder / "b.md").write_bytes(b"\0")
+    which = {"namespace": here, "root": folder, "patterns": ["*.md"], "ignore": ["x/"], "delete_missing": True}
+    heard: list[Any] = []
+    await settle(documents.add_folder(folder, **which, progress=heard.append, **by))
+    (folder / "a.md").write_text("# Two\n")
+    await settle(documents.check("user:alice", actor="bob", task_id="t1"))
+    await settle(documents.retry("user:alice", stale=True, progress=heard.append, actor="bob", task_id="t1"))
+    await take(documents.watch(folder, **which, **by), 1)
+    assert heard
+    await settle(documents.mark_stale(here, "given", actor="bob", task_id="t1"))
+    await settle(documents.get(here, "given"))
+    await settle(documents.chunks(here, "given"))
+    for which in ({}, {"status": "synced"}, {"document_type": "markdown"}, {"recent": True}):
+        page = await settle(documents.list("user:alice", limit=1, **which))
+        await settle(documents.list(limit=1, cursor=page.next_cursor, **which))
+    await settle(documents.remove(here, "copy", actor="bob", task_id="t1"))
+
+
+async def use_workspaces(workspaces: Any) -> None:
+    by, heard = {"actor": "bob", "task_id": "t1"}, []
+    await settle(workspaces.create("w", namespace="user:alice:w", metadata={"m": 1}, **by))
+    await settle(workspaces.update_metadata("w", {"m": 2}, **by))
+    noted = {"metadata": {"n": 1}, "is_executable": True, "expected_version": 0}
+    file = await settle(workspaces.write("w", "src/a", "one", **noted, **by))
+    await settle(workspaces.write_many("w", {"src/b": "two", "c": "three"}, **by))
+    first = await settle(workspaces.snapshot("w", "first", **by))
+    known = {"is_executable": False, "expected_version": file.version}
+    file = await settle(workspaces.set_metadata("w", "src/a", {"n": 2}, **known, **by))
+    await settle(workspaces.move("w", "src/a", "c", overwrite=True, **by))
+    await settle(workspaces.move("w", "src", "lib", **by))
+    for at in ({}, {"at": 1}, {"version": 1}):
+        await settle(workspaces.stat("w", "src/a", **at))
+    await settle(workspaces.read("w", "src/a", at=1))
+    await settle(workspaces.read("w", "src/a", version=1))
+    await take(workspaces.open("w", "src/a", at=1, version=1, offset=1), 1)
+    for at in ({}, {"at": first}):
+        page = await settle(workspaces.list_files("w", "", limit=1, **at))
+        await settle(workspaces.list_files("w", "", limit=1, cursor=page.next_cursor, **at))
+        await settle(workspaces.list_files("w", "src", **at))
+        await settle(workspaces.clone("w", f"clone-{len(at)}", namespace="user:alice:v", metadata={}, **at, **by))
+    await settle(workspaces.history("w", "c", limit=5))
+    await settle(workspaces.get("w"))
+    await settle(workspaces.get_snapshot("w", 1))
+    await settle(workspaces.diff("w", 1, None, prefix="src", text=True))
+    await settle(workspaces.restore("w", 1, prefix="src", **by))
+    await settle(workspaces.snapshot("w"))
+    page = await settle(workspaces.log("w", limit=1))
+    await settle(workspaces.log("w", limit=1, cursor=page.next_cursor))
+    page = await settle(workspaces.list("user:alice", limit=1))
+    await settle(workspaces.list("user:alice", limit=1, cursor=page.next_cursor))
+    await settle(workspaces.list())
+    await settle(workspaces.remove("w", "c", expected_version=None, **by))
+    folder, told = kept_folder(), {"prefix": "src", "progress": heard.append}
+    await settle(workspaces.export_folder("w", folder, at=1, overwrite=True, **told))
+    await settle(workspaces.import_folder("w", folder, ignore=["*.log"], mirror=True, **told, **by))
+    assert heard
+    await settle(workspaces.prune("w", keep=1, **by))
+    await settle(workspaces.create("gone"))
+    await settle(workspaces.delete("gone", **by))
 
 
 async def use_journal(memory: Any) -> None:
@@ -414,9 +604,21 @@ async def use_as_principal(memory: Any) -> None:
     await settle(scoped.tasks.list(session_id="s2"))
     await settle(scoped.tasks.list())
     await settle(scoped.tasks.delete("t9"))
+    await settle(scoped.agents.list())
+    await settle(scoped.agents.get("a1"))
+    await settle(scoped.agents.capture_proposal("a1", {"thoughts": "own"}, session_id="s2", snapshot=1))
+    await settle(scoped.agents.cycles("a1", session_id="s2"))
+    await settle(scoped.agents.rewind("a1", 0))
     await use_search(scoped.memories)
     await settle(scoped.memories.get_thread("thread"))
     await settle(scoped.memories.list_namespaces())
+    await settle(scoped.consolidate("user:alice", "merge"))
+    await settle(scoped.consolidation.reviews())
+    await settle(scoped.documents.list())
+    await settle(scoped.documents.check())
+    await settle(scoped.workspaces.list())
+    await settle(scoped.workspaces.read("w", "src/a"))
+    await settle(scoped.workspaces.write("w", "src/a", "mine"))
     await settle(scoped.recall("Where does Alice live?", namespaces=["", "session:s2"]))
     await settle(scoped.recall("Where does Alice live?", namespaces="", as_of=FUTURE))
     await settle(scoped.context("Where does Alice live?", session_id="s2"))

@@ -2,14 +2,10 @@
 
 import asyncio
 import socket
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import psycopg
 import pytest
 
 import mnemon
@@ -17,64 +13,18 @@ from mnemon import sync
 from tests import servers
 from tests.robustness.children import PATIENCE
 from tests.robustness.conftest import Heartbeat
-
-
-class Server:
-    """A PostgreSQL of one's own that can be stopped and started again at the same address."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._account = servers.Account.unprivileged()
-        self._binaries = servers._install(directory, self._account)
-        servers._initialise(directory, self._binaries, self._account)
-        self._port = servers._free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self.url = f"postgresql://mnemon@127.0.0.1:{self._port}/postgres"
-
-    def start(self) -> None:
-        command = [self._binaries / "postgres", "-D", self._directory / "data", "-k", self._directory]
-        command += ["-h", "127.0.0.1", f"--port={self._port}", "--fsync=off"]
-        self._process = subprocess.Popen(
-            ["sh", "-c", servers.SUPERVISE.replace('rm -rf "$0"', ":"), self._directory, *command],
-            cwd=self._directory,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            **self._account.process_options(),
-        )
-        deadline = time.monotonic() + servers.START_SECONDS
-        while not self._answers():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        if self._process:
-            self._process.communicate(b"stop\n", timeout=servers.STOP_SECONDS)
-            self._process = None
-
-    def _answers(self) -> bool:
-        try:
-            psycopg.connect(self.url, connect_timeout=5).close()
-        except psycopg.OperationalError:
-            return False
-        return True
+from tests.servers import Server
 
 
 @pytest.fixture(scope="module")
 def stoppable() -> Iterator[Server]:
-    with tempfile.TemporaryDirectory(prefix="mnemon-outage-") as directory:
-        server = Server(Path(directory))
-        try:
-            yield server
-        finally:
-            server.stop()
+    with servers.stoppable_postgres() as server:
+        yield server
 
 
 @pytest.fixture
 def server(stoppable: Server) -> Server:
     """A server that runs, whatever an earlier test did to it."""
-    stoppable.stop()
     stoppable.start()
     return stoppable
 

@@ -27,6 +27,11 @@ REQUIRED_INDEXES = {
     "idx_memory_updated_at",
     "idx_memory_type_namespace",
     "idx_memory_is_deleted",
+    "idx_document_file_path",
+    "idx_document_type",
+    "idx_document_sync_status",
+    "idx_document_hash",
+    "idx_document_updated",
 }
 
 # A plan that searches may still walk over everything, as where an index gives only the order. These do, knowingly:
@@ -156,6 +161,8 @@ async def fill(memory: mnemon.HybridMemoryService, mark: str, size: int) -> None
         await memory.sessions.append_event(name, {"n": 1}, {"user:a": 1, "b": 1}, actor="zoe", task_id=name)
         await memory.memories.add_memory(f"user:user{number % 50}:{name}", "k", {"n": 1}, "episodic", "zoe")
         await memory.tasks.create("job", session_id=name)
+        await memory.agents.create(name, name="other", namespace=f"user:user{number % 50}:{name}")
+        await memory.agents.capture_proposal(name, {"n": 1}, session_id=name)
 
 
 async def count_steps(path: Path, size: int) -> dict[str, int]:

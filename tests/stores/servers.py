@@ -45,9 +45,30 @@ def own_collections(server: Server) -> Iterator[Settings]:
 
 def remove_collections(server: Server, settings: Settings) -> None:
     with httpx.Client(base_url=server.url, timeout=30) as client:
-        for path in _collections(server, client):
-            if settings.vector_collection_prefix in path.lower():
-                client.delete(path).raise_for_status()
+        for path in _own(server, settings, client):
+            client.delete(path).raise_for_status()
+
+
+def collections_of(server: Server, settings: Settings) -> dict[str, int]:
+    """The collections that belong to settings, and how many records each holds, past the drivers."""
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        return {path: _count(server, path, client) for path in _own(server, settings, client)}
+
+
+def _own(server: Server, settings: Settings, client: httpx.Client) -> list[str]:
+    return [path for path in _collections(server, client) if settings.vector_collection_prefix in path.lower()]
+
+
+def _count(server: Server, path: str, client: httpx.Client) -> int:
+    base, _, name = path.rpartition("/")
+    match server.name:
+        case "Qdrant":
+            return client.post(f"{path}/points/count", json={"exact": True}).json()["result"]["count"]
+        case "Weaviate":
+            asked = {"query": f"{{Aggregate{{{name}{{meta{{count}}}}}}}}"}
+            return client.post("/v1/graphql", json=asked).json()["data"]["Aggregate"][name][0]["meta"]["count"]
+        case _:
+            return client.get(f"{base}/{client.get(path).json()['id']}/count").json()
 
 
 def _collections(server: Server, client: httpx.Client) -> list[str]:

@@ -6,6 +6,7 @@ the records are listed) and `about` (JSON). Chroma itself embeds nothing and sea
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, assert_never, cast
 from uuid import UUID
@@ -18,7 +19,7 @@ from chromadb.api import ClientAPI
 from chromadb.api.fastapi import FastAPI
 from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, System
 from chromadb.config import Settings as ChromaSettings
-from chromadb.errors import ChromaError
+from chromadb.errors import ChromaError, NotFoundError
 
 from mnemon.backends.addresses import Address
 from mnemon.backends.remote import Connection, Trouble, collection_name, latest, mismatch
@@ -101,6 +102,11 @@ class ChromaStore:
             count = opened.collection.count()
         return StoreDescription("chroma", self._place, count, self._model.dimension)
 
+    def drop(self) -> None:
+        with self._connection.use() as opened, suppress(NotFoundError):
+            opened.drop()
+        self._connection.renew()
+
     def close(self) -> None:
         self._connection.close()
 
@@ -122,7 +128,11 @@ class ChromaStore:
         except BaseException:
             server.hang_up()
             raise
-        return _Opened(Collection(server, model, embedding_function=None), server.hang_up)
+
+        def drop() -> None:
+            server.delete_collection(self._name, self._tenant, self._database)
+
+        return _Opened(Collection(server, model, embedding_function=None), drop, server.hang_up)
 
     def _connect_folder(self) -> "_Opened":
         with _folders:
@@ -133,7 +143,7 @@ class ChromaStore:
         except BaseException:
             _close_folder(client)
             raise
-        return _Opened(collection, lambda: _close_folder(client))
+        return _Opened(collection, lambda: client.delete_collection(self._name), lambda: _close_folder(client))
 
     def _wanted(self) -> dict[str, Any]:
         return {"configuration": {"hnsw": _GRAPH}, "metadata": {"model": str(self._model)}}
@@ -147,9 +157,10 @@ class ChromaStore:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A collection, and how to let go of what it needs."""
+    """A collection, how to remove it, and how to let go of what it needs."""
 
     collection: Collection
+    drop: Callable[[], object]
     close: Callable[[], object]
 
 

@@ -94,6 +94,11 @@ class QdrantStore:
             count = client.count(self._collection, exact=True).count
         return StoreDescription("qdrant", self._place, count, self._model.dimension, searches_text=True)
 
+    def drop(self) -> None:
+        with self._connection.use() as client:
+            client.delete_collection(self._collection)
+        self._connection.renew()
+
     def close(self) -> None:
         self._connection.close()
 

@@ -130,6 +130,10 @@ class Connection(Generic[Client]):
         except Exception as error:
             raise self._translated(error) from error
 
+    def renew(self) -> None:
+        """Connect anew when the client is next needed."""
+        self._let_go()
+
     def close(self) -> None:
         """Idempotent; whoever still uses the client gets `StoreClosed`."""
         self._closed = True

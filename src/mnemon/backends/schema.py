@@ -2,11 +2,19 @@
 
 from collections.abc import Callable
 
-from mnemon.errors import SchemaTooNew, SchemaTooOld
+from mnemon.errors import SchemaTooNew, SchemaTooOld, StoreUnavailable
 from mnemon.settings import Settings
 
-HEAD = "0003"
+HEAD = "0004"
 VERSION_TABLE = "mnemon_schema"
+
+
+def no_database(where: object) -> StoreUnavailable:
+    """The error for a database that is not there, where the setting `create` says that none is to be made."""
+    return StoreUnavailable(
+        f"there is no database at {where}: name another, or make one, as `mnemon remember` or opening it with "
+        "create=True does"
+    )
 
 
 def bring_up_to_date(found: str, where: str, settings: Settings, migrate: Callable[[], None]) -> None:

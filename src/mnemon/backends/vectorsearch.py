@@ -6,6 +6,9 @@ from mnemon.errors import DimensionMismatch
 from mnemon.model import Space
 from mnemon.ports import Vector
 
+DIGITS = 6
+"""Of cosines. Further ones differ from one way of adding up to another."""
+
 
 def check_dimension(space: Space, vector: Vector) -> None:
     """Refuse a vector of another space."""
@@ -17,5 +20,5 @@ def check_dimension(space: Space, vector: Vector) -> None:
 
 
 def rounded(scores: Iterable[float]) -> list[float]:
-    """Cosines without the digits that differ from one way of adding up to another."""
-    return [round(float(score), 6) for score in scores]
+    """Cosines without the digits that say nothing."""
+    return [round(float(score), DIGITS) for score in scores]

@@ -105,6 +105,11 @@ class WeaviateStore:
             count = client.collections.use(self._name).aggregate.over_all(total_count=True).total_count or 0
         return StoreDescription("weaviate", self._place, count, self._model.dimension, searches_text=True)
 
+    def drop(self) -> None:
+        with self._connection.use() as client:
+            client.collections.delete(self._name)
+        self._connection.renew()
+
     def close(self) -> None:
         self._connection.close()
 

@@ -88,15 +88,23 @@ class WordSearch(ABC):
 
     async def search(self, words: Sequence[str], scope: Scope, limit: int) -> list[Match]:
         """The memories in scope that match best, best first, and of those alike the oldest first."""
-        words = words[:MOST_ASKED]
-        if not words or limit < 1:
-            return []
-        long = len(words) > _MANY or not is_plain(scope)
-        return await self._read(lambda tx: self._search(tx, words, scope, limit), long=long)
 
-    async def _search(self, tx: Reader, words: Sequence[str], scope: Scope, limit: int) -> list[Match]:
+        async def unit(tx: Reader) -> list[Match]:
+            matches, _ = await self._find(tx, words[:MOST_ASKED], scope, limit, spare=_SPARE)
+            return (await self._checked(tx, matches, scope))[:limit]
+
+        return await self._read(unit, long=_takes_long(words, scope)) if words and limit > 0 else []
+
+    async def find(self, words: Sequence[str], scope: Scope, limit: int) -> tuple[list[Match], WordStatistics]:
+        """The same, not checked: where digests tell the namespace, another may have the same one."""
+        return await self._read(lambda tx: self._find(tx, words, scope, limit), long=_takes_long(words, scope))
+
+    async def _find(
+        self, tx: Reader, words: Sequence[str], scope: Scope, limit: int, spare: int = 0
+    ) -> tuple[list[Match], WordStatistics]:
         totals = await self._totals(tx)
-        question = Question(words, await self._statistics(tx, totals, words))
+        statistics = await self._statistics(tx, totals, words)
+        question = Question(words[:MOST_ASKED], statistics)
         within = scope_terms(scope.prefixes)
         inside = sum((await self._frequencies(tx, totals, within)).values()) if within else totals.documents
         wanted = max(3 * limit, FEWEST_CANDIDATES)
@@ -111,8 +119,7 @@ class WordSearch(ABC):
             found = sorted([*found, *((-question.score(text), memory_id) for memory_id, text in texts)])
             if len(found) >= limit and -found[limit - 1][0] >= stage.ceiling:
                 break
-        matches = [Match(memory_id, -score) for score, memory_id in found if score]
-        return (await self._checked(tx, matches[: limit + _SPARE], scope))[:limit]
+        return [Match(memory_id, -score) for score, memory_id in found[: limit + spare] if score], statistics
 
     async def _candidates(self, tx: Reader, stage: Stage, scope: Scope, limit: int) -> Sequence[tuple[int, str]]:
         # Terms tell of the namespace, and only live memories have texts: the rest can be checked of the best alone.
@@ -161,6 +168,10 @@ class WordSearch(ABC):
             rows = await self._store.fetch(self.texts.where([these]), these.params)
             found.update((row[0], split(row[1])) for row in rows)
         return found
+
+
+def _takes_long(words: Sequence[str], scope: Scope) -> bool:
+    return len(words) > _MANY or not is_plain(scope)
 
 
 def _is_told_by_terms(scope: Scope) -> bool:

@@ -9,15 +9,21 @@ import os
 import click
 
 import mnemon
-from mnemon.cli import contexts, indexes, memories, request
+from mnemon.cli import agents, artifacts, consolidation, contexts, documents, indexes, memories, request, workspaces
 from mnemon.errors import MnemonError
 
 _COMMANDS: tuple[click.Command, ...] = (
     memories.remember,
     memories.recall,
     memories.forget,
+    consolidation.consolidate,
+    consolidation.reviews,
     contexts.context,
+    artifacts.artifacts,
+    documents.documents,
     indexes.index,
+    agents.agents,
+    workspaces.workspaces,
 )
 
 

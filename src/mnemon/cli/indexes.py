@@ -7,9 +7,7 @@ import click
 
 from mnemon.cli.output import Bar, note, show_json, show_table
 from mnemon.cli.request import Failure, Interrupted, Request, common, pass_request
-from mnemon.errors import EmbedderUnavailable, InvalidSettings
-from mnemon.model import Drift, Space, SpaceStatus, StoreDescription
-from mnemon.sync import BlockingMemory
+from mnemon.model import Drift, Space, StoreDescription
 
 
 @click.group()
@@ -37,31 +35,18 @@ def status(request: Request) -> None:
     """
     with request.opened(background=False) as memory:
         spaces = memory.index.spaces()
-        stores, trouble = _described(memory, spaces)
+        stores = memory.vectors.describe()
         position = memory.position()
         consumers = [{**asdict(each), "lag": max(0, position - each.position)} for each in memory.consumers()]
     if request.as_json:
-        found = {"spaces": spaces, "stores": stores, "trouble": trouble, "position": position, "consumers": consumers}
-        show_json(found)
+        show_json({"spaces": spaces, "stores": stores, "position": position, "consumers": consumers})
         return
     _show_spaces(spaces)
     _show_stores(stores)
-    if trouble:
-        note(trouble)
     if consumers:
         click.echo()
         rows = [(each["name"], each["position"], each["lag"]) for each in consumers]
         show_table(("consumer", "position", "lag"), rows)
-
-
-def _described(memory: BlockingMemory, spaces: Sequence[Space]) -> tuple[list[StoreDescription], str | None]:
-    """The stores of the active space; what is wrong if they cannot be told of."""
-    if not any(space.status is SpaceStatus.ACTIVE for space in spaces):
-        return [], None
-    try:
-        return memory.vectors.describe(), None
-    except (EmbedderUnavailable, InvalidSettings) as error:
-        return [], str(error)
 
 
 def _show_spaces(spaces: Sequence[Space]) -> None:

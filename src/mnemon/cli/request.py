@@ -4,16 +4,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import unquote, urlsplit
 
 import click
 import orjson
 
 from mnemon import sync
 from mnemon.cli.output import printable
-from mnemon.config import load_settings
 from mnemon.errors import InvalidInput, InvalidSettings, MnemonError, StoreUnavailable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -60,23 +57,13 @@ class Request:
     def opened(self, *, create: bool = False, background: bool = True) -> Generator[sync.BlockingMemory]:
         """The memory, for as long as the command runs.
 
-        Without `create`, a SQLite file that is not there is an error. Without `background`, indexes are left
+        Without `create`, a database that is not there is an error. Without `background`, indexes are left
         as they are, unless the caller asks for it.
         """
-        settings: dict[str, Any] = {**({} if background else {"background": False}), **self.settings}
-        if not create:
-            _require_file(load_settings(self.url, settings).url)
+        usual = {"create": create} if background else {"create": create, "background": False}
+        settings: dict[str, Any] = {**usual, **self.settings}
         with sync.open(self.url, **settings) as memory:
             yield memory
-
-
-def _require_file(url: str) -> None:
-    parts = urlsplit(url)
-    path = unquote(parts.path).removeprefix("/")
-    if parts.scheme == "sqlite" and path not in ("", ":memory:") and not Path(path).exists():
-        raise StoreUnavailable(
-            f"there is no database at {path}: name another with --url, or begin one with `mnemon remember`"
-        )
 
 
 # ------------------------------------------------------------------------------------------ options of every command

@@ -24,10 +24,16 @@ class Duty:
     """Handles a batch; how many changes. Does nothing while another worker has the lease."""
     outside: str | None = None
     """The name of the store outside the database that it depends on."""
+    is_due: bool = False
+    """There is something to do whatever the journal says."""
 
     @property
     def name(self) -> str:
         return self.consumer.name
+
+    async def has_work(self) -> bool:
+        """Whether there is something to do that no other worker is at."""
+        return self.is_due or await self.consumer.has_work()
 
 
 def at_places(places: Sequence[tuple[str, str]]) -> Fragment:

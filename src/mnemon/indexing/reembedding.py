@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from mnemon.clock import Clock
 from mnemon.errors import InvalidSettings, LeaseLost, NotFound
 from mnemon.indexing.duties import Duty
-from mnemon.indexing.embeddings import Embeddings, filler_of
+from mnemon.indexing.embeddings import Embeddings
 from mnemon.journal import Journal
 from mnemon.model import Progress, Space, SpaceStatus
-from mnemon.ports import Indexes, Runner, Store, Transaction
+from mnemon.ports import Indexes, Runner, Store
 from mnemon.sql import load
 
 if TYPE_CHECKING:  # slow to import
@@ -67,16 +67,6 @@ class Reembedding:
         await self._runner.aside(partial(time.sleep, max(0.0, began + _SPREAD - time.monotonic())))
         await self._fill(filling, None)  # what was written meanwhile, and perhaps not to both
         return await self._embedding.spaces.activate(space)
-
-    async def drop(self, space: Space) -> None:
-        """Delete a retired space, its vectors, and the consumers that followed the journal for it."""
-        await self._embedding.spaces.drop(space)
-        params = {"filler": filler_of(space), "stores": f"store:%:{space.id}"}
-
-        async def unit(tx: Transaction) -> None:
-            await tx.execute(_SQL["drop_consumers"], params)
-
-        await self._store.write(unit)
 
     async def _fill(self, filling: Embeddings, tell: Tell | None) -> None:
         """Until everything is embedded that was there at the beginning, by this process or another."""

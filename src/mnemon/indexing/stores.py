@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mnemon.breaker import Breaker
 from mnemon.clock import Clock
-from mnemon.consumers import Consumer
+from mnemon.consumers import PassingConsumer
 from mnemon.errors import LeaseLost, NotFound
 from mnemon.facts import facts_of
 from mnemon.indexing.duties import BATCH, LEASE, Duty, at_places
@@ -102,7 +102,7 @@ class StoreIndex:
     ) -> None:
         self.outside = outside
         self.space = space
-        self.consumer = Consumer(
+        self.consumer = PassingConsumer(
             store, journal, clock, outside.consumer_name(space),
             entities=("memory",), batch=BATCH, lease=LEASE, keep_lease=False,
         )  # fmt: skip

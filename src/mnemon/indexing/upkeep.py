@@ -4,8 +4,8 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from mnemon.access import Access
@@ -14,7 +14,8 @@ from mnemon.errors import InvalidSettings, LeaseLost, NotFound, NotSettled, Stor
 from mnemon.indexing.conversations import Conversations
 from mnemon.indexing.drift import Comparison
 from mnemon.indexing.duties import Duty
-from mnemon.indexing.embeddings import Embeddings
+from mnemon.indexing.embeddings import Embeddings, filler_of
+from mnemon.indexing.leftovers import Leftovers
 from mnemon.indexing.reembedding import Reembedding
 from mnemon.indexing.stores import Outside, StoreIndex
 from mnemon.journal import Journal
@@ -24,10 +25,12 @@ from mnemon.model import Drift, Progress, Space
 from mnemon.ports import Indexes, Runner, Store
 from mnemon.settings import Settings
 from mnemon.spaces import Spaces
+from mnemon.sql import load
 
 if TYPE_CHECKING:  # slow to import
     from mnemon.embedding import Embedding
 
+_SQL = load("journal")
 _PATIENCE = 0.25
 
 
@@ -51,14 +54,19 @@ class Upkeep:
     """Does what has to be done about the journal, and can wait until it is."""
 
     def __init__(self, bench: Bench) -> None:
+        embedding = bench.embedding
+        if embedding is not None:
+            bench = replace(bench, embedding=cache(lambda: embedding().for_upkeep()))
         self._bench = bench
         self._journal = Journal(bench.store, Access())
         self._spaces = Spaces(bench.store, bench.clock)
         self._indexes: dict[tuple[str, int], StoreIndex] = {}
+        self._leftovers = Leftovers(bench.store, bench.clock, bench.runner, self._spaces, bench.stores, self._index)
 
     async def duties(self) -> list[Duty]:
         """Everything that there is to do, each before what follows from it."""
-        return [*self._conversations, *self._embeddings, *(index.duty for index in await self._store_indexes())]
+        feeding = [index.duty for index in await self._store_indexes()]
+        return [*self._conversations, *self._embeddings, *feeding, *await self._leftovers.duties()]
 
     async def settled(self, timeout: float | None = None) -> None:
         """Return when everything that was written before the call can be found.
@@ -72,14 +80,20 @@ class Upkeep:
         await self._reach_all(self._embeddings, deadline)
         self._spaces.forget()  # there may be one more than a moment ago
         await self._reach_all([index.duty for index in await self._store_indexes()], deadline)
+        left = await self._leftovers.duties()
+        await self._reach_all([duty for duty in left if not duty.is_due], deadline)
+        await self._remove([duty for duty in left if duty.is_due])
 
     async def reembed(self, to: str, progress: Callable[[Progress], object] | None = None) -> Space:
         """Change to another embedder while everything goes on; see `reembedding`."""
         return await self._reembedding().run(to, progress)
 
     async def drop_space(self, space: Space) -> None:
-        """Delete a retired space with its vectors."""
-        await self._reembedding().drop(space)
+        """Delete a retired space with its vectors; a vector store that is down does so when it is back."""
+        await self._spaces.drop(space)
+        filler = {"name": filler_of(space)}
+        await self._bench.store.write(lambda tx: tx.execute(_SQL["delete_consumer"], filler))
+        await self._remove([duty for duty in await self._leftovers.duties() if duty.is_due])
 
     async def verify(self, store: str, *, mend: bool = False) -> Drift:
         """How a vector store outside the database differs from it; `mend` puts that right."""
@@ -108,13 +122,19 @@ class Upkeep:
             ticket, done = store.ticket(), 0
             try:
                 with suppress(LeaseLost, StoreReadOnly):  # then it is another's work
-                    done = await duty.step() if await duty.consumer.has_work() else 0
+                    done = await duty.step() if await duty.has_work() else 0
             except StoreError:
                 if duty.outside is None:
                     raise
                 return
             if not done:
                 await store.wait(ticket, min(left, _PATIENCE))
+
+    async def _remove(self, duties: Sequence[Duty]) -> None:
+        """Remove what stores hold of retired spaces, as far as that can be done now; the rest stays to be done."""
+        for duty in duties:
+            with suppress(LeaseLost, StoreError):
+                await duty.step()
 
     # -- putting it together
 

@@ -93,7 +93,7 @@ class Worker:
         if trouble and time.monotonic() < trouble.next_try:
             return False
         try:
-            done = complete(duty.consumer.has_work()) and complete(duty.step())
+            done = complete(duty.has_work()) and complete(duty.step())
         except StoreClosed:
             raise
         except LeaseLost:

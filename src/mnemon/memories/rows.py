@@ -105,3 +105,8 @@ def check_type(memory_type: str) -> MemoryType:
         return MemoryType(memory_type)
     except ValueError:
         raise InvalidStatus(f"{memory_type!r} is not a memory type; use one of {', '.join(MemoryType)}") from None
+
+
+def check_types(types: str | Sequence[str] | None) -> list[str]:
+    """The types that a search is narrowed to: one, several, or none for all."""
+    return [str(check_type(each)) for each in ([types] if isinstance(types, str) else types or ())]

@@ -1,11 +1,12 @@
 """Long-term memories: JSON values under a namespace and a key, each change a new version."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from mnemon import journal
 from mnemon.access import Access, under
@@ -14,6 +15,7 @@ from mnemon.errors import InvalidInput, MemoryExists, MemoryNotFound
 from mnemon.journal import Origin, origin_of
 from mnemon.memories import search
 from mnemon.memories.differences import compare
+from mnemon.memories.erasure import Erasure, erasing
 from mnemon.memories.rows import (
     LONGEST_THREAD,
     SQL,
@@ -26,6 +28,7 @@ from mnemon.memories.rows import (
 from mnemon.memories.search import Order, Search
 from mnemon.memories.writing import Writing, entry_of, not_found
 from mnemon.model import (
+    ConsolidationReport,
     Difference,
     Level,
     Memory,
@@ -46,18 +49,42 @@ from mnemon.values import decode_all, encode, encode_metadata
 _ENDLESS = 2**62
 
 
+class Consolidates(Protocol):
+    """Makes one of memories that say the same or deny each other."""
+
+    async def consolidate(
+        self,
+        namespace: str,
+        strategy: str = "llm_based",
+        dry_run: bool = False,
+        *,
+        types: str | Sequence[str] | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> ConsolidationReport: ...
+
+
 class MemoryService:
     """Adds, reads, changes, deletes, restores and erases memories.
 
     Nothing is overwritten: a change, a deletion and a restoration are each a new version.
     """
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access, writing: Writing) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        settings: Settings,
+        access: Access,
+        writing: Writing,
+        consolidation: Callable[[], Consolidates],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
         self._access = access
         self._writing = writing
+        self._consolidation = consolidation
 
     async def add_memory(
         self,
@@ -212,11 +239,13 @@ class MemoryService:
 
         The journal keeps that there was such a memory and that it was purged, and nothing of what
         it said. The receipt's digest lets whoever still has the content show that this was it.
+        `StoreUnavailable` if the database is rid of it and the embedder's cache could not be told.
         """
-        receipt = await self._purge(namespace, key, self._origin(purged_by, task_id))
-        return replace(receipt, scrubbed=await self._store.scrub())
+        async with erasing(self._store, self._writing.findable) as erasure:
+            receipt = await self._purge(namespace, key, self._origin(purged_by, task_id), erasure)
+        return replace(receipt, scrubbed=erasure.scrubbed)
 
-    async def _purge(self, namespace: str, key: str, origin: Origin) -> PurgeReceipt:
+    async def _purge(self, namespace: str, key: str, origin: Origin, erasure: Erasure) -> PurgeReceipt:
         self._writing.check_place(namespace, key, "admin")
 
         async def unit(tx: Transaction) -> tuple[PurgeReceipt, list[str]]:
@@ -233,7 +262,7 @@ class MemoryService:
             return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, at, position, False), values
 
         receipt, values = await self._store.write(unit)
-        await self._writing.findable.forget(decode_all(values))
+        await erasure.follow(decode_all(values))
         return receipt
 
     async def forget_memories(
@@ -252,24 +281,42 @@ class MemoryService:
         """
         level: Level = "admin" if erase else "write"
         self._access.require(check_namespace(namespace, self._settings.max_namespace_length), level)
-        forgotten = 0
+        if not erase:
+            return await self._forget(namespace, key, lambda at, name: self.delete_memory(at, name, actor, task_id))
+        async with erasing(self._store, self._writing.findable) as erasure:
+            origin = partial(self._origin, actor, task_id)
+            return await self._forget(
+                namespace, key, lambda at, name: self._purge(at, name, origin(), erasure), deleted=True
+            )
+
+    async def _forget(
+        self, namespace: str, key: str | None, forget: Callable[[str, str], Awaitable[object]], *, deleted: bool = False
+    ) -> int:
         if key is not None:
-            await self._forget(namespace, key, erase, actor, task_id)
-            forgotten = 1
-        while key is None and (places := await search.list_places(self._store, namespace, deleted=erase)):
+            await forget(namespace, key)
+            return 1
+        forgotten = 0
+        while places := await search.list_places(self._store, namespace, deleted=deleted):
             for place in places:
                 with suppress(MemoryNotFound):  # somebody else was quicker
-                    await self._forget(*place, erase, actor, task_id)
+                    await forget(*place)
                     forgotten += 1
-        if erase:
-            await self._store.scrub()
         return forgotten
 
-    async def _forget(self, namespace: str, key: str, erase: bool, actor: str | None, task_id: str | None) -> None:
-        if erase:
-            await self._purge(namespace, key, self._origin(actor, task_id))
-        else:
-            await self.delete_memory(namespace, key, actor, task_id)
+    async def consolidate_memories(
+        self,
+        namespace: str,
+        consolidation_strategy: str = "llm_based",
+        dry_run: bool = False,
+        *,
+        types: str | Sequence[str] | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> ConsolidationReport:
+        """Make one of memories that say the same or deny each other; see `ConsolidationService.consolidate`."""
+        return await self._consolidation().consolidate(
+            namespace, consolidation_strategy, dry_run, types=types, actor=actor, task_id=task_id
+        )
 
     async def search_memories(
         self,

@@ -1,10 +1,10 @@
-"""Which embedder a setting names. Each technology is imported only when it is asked for."""
+"""Which embedder or language model a setting names. Each technology is imported only when it is asked for."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from mnemon.errors import InvalidSettings
-from mnemon.ports import Embedder
+from mnemon.ports import Embedder, LanguageModel
 from mnemon.providers.specifications import Specification
 from mnemon.settings import Settings
 
@@ -15,6 +15,7 @@ _INSTALL = {
     "ollama": "pip install 'mnemon[remote]'",
     "openai": "pip install 'mnemon[remote]'",
 }
+_CHATS = {"openai": "gpt-4o-mini", "ollama": "llama3.2"}  # each with an example
 
 
 def load(specification: str, settings: Settings) -> Embedder:
@@ -27,6 +28,28 @@ def load(specification: str, settings: Settings) -> Embedder:
     parsed = Specification.parse(specification)
     with _installed(parsed):
         return _load(parsed, settings)
+
+
+def load_language_model(specification: str, settings: Settings) -> LanguageModel:
+    """The language model that a setting names; it is asked only when it is needed.
+
+    `InvalidSettings` if there is no such model or something has to be installed for it.
+    """
+    parsed = check_language_model(specification)
+    with _installed(parsed):
+        from mnemon.providers.language import OllamaChat, OpenaiChat  # noqa: PLC0415
+
+        return OpenaiChat(parsed, settings) if parsed.provider == "openai" else OllamaChat(parsed, settings)
+
+
+def check_language_model(specification: str) -> Specification:
+    """What a setting says; `InvalidSettings` if there can be no such language model."""
+    parsed = Specification.parse(specification, "language model")
+    if parsed.provider not in _CHATS:
+        raise InvalidSettings(f"there is no language model {parsed.text!r}; use openai:NAME or ollama:NAME")
+    parsed.check_options("url")
+    parsed.require_name(f"{parsed.provider}:{_CHATS[parsed.provider]}")
+    return parsed
 
 
 def _load(parsed: Specification, settings: Settings) -> Embedder:
@@ -73,4 +96,4 @@ def _installed(parsed: Specification) -> Generator[None]:
         if not error.name or error.name.partition(".")[0] == "mnemon":
             raise
         remedy = _INSTALL.get(parsed.provider, f"pip install {error.name}")
-        raise InvalidSettings(f"the embedder {parsed.text!r} needs {error.name}: {remedy}") from error
+        raise InvalidSettings(f"{parsed} needs {error.name}: {remedy}") from error

@@ -5,7 +5,9 @@ importing it costs half a second and sets up logging for the whole program, and 
 that it takes to use them are three times as fast here for a single sentence.
 """
 
+import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,12 +31,8 @@ class StaticEmbedder:
 
     def __init__(self, specification: Specification) -> None:
         specification.check_options()
-        folder = _folder()
-        weights = arrays_of(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
-        self._weights = np.ascontiguousarray(weights, np.float32)
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+        with _loading:
+            self._weights, self._tokenizer = _load(_folder())
         major, minor, *_ = version("wordllama").split(".")
         self.model = EmbeddingModel(_NAME, f"{major}.{minor}", self._weights.shape[1])
 
@@ -50,6 +48,19 @@ class StaticEmbedder:
 
     def close(self) -> None:
         """There is nothing to let go of."""
+
+
+_loading = threading.Lock()
+"""For all embedders of a process: they share what was read, which nothing changes, with 32 MiB of weights."""
+
+
+@cache
+def _load(folder: Path) -> tuple[Vector, Tokenizer]:
+    weights = arrays_of(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return np.ascontiguousarray(weights, np.float32), tokenizer
 
 
 def _folder() -> Path:

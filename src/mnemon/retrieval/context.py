@@ -269,6 +269,7 @@ def _cite(mark: str, hit: Hit) -> Citation:
         position=place.position,
         author=memory.provenance.author,
         occurred_at=place.occurred_at,
+        source=memory.source,
     )
 
 

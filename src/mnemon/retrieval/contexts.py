@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from mnemon.access import Access
+from mnemon.artifacts import ArtifactService
 from mnemon.errors import AccessDenied, SessionNotFound
-from mnemon.model import Context, Event, Session
+from mnemon.model import ArtifactReference, Context, Event, Session
 from mnemon.namespaces import EVERYTHING
 from mnemon.ports import Runner, Scope
 from mnemon.retrieval.context import pack
@@ -15,6 +16,7 @@ from mnemon.settings import Settings
 from mnemon.tokens import counter
 
 _EVENTS = 100
+_ARTIFACTS = 50
 _MEMORIES = 50
 
 
@@ -22,9 +24,16 @@ class Contexts:
     """Puts contexts together, as one caller may see them."""
 
     def __init__(
-        self, sessions: SessionService, recall: Recall, access: Access, settings: Settings, runner: Runner
+        self,
+        sessions: SessionService,
+        artifacts: ArtifactService,
+        recall: Recall,
+        access: Access,
+        settings: Settings,
+        runner: Runner,
     ) -> None:
         self._sessions = sessions
+        self._artifacts = artifacts
         self._recall = recall
         self._access = access
         self._settings = settings
@@ -33,14 +42,22 @@ class Contexts:
     async def context(
         self, query: str, session_id: str | None, namespaces: str | Sequence[str] | None, budget: int
     ) -> Context:
-        """State and recent events of the session, and memories that answer the question."""
+        """State, recent events and artifacts of the session, and memories that answer the question."""
         session = None if session_id is None else await self._session(session_id)
         hits = await self._recall.recall(query, self._scope(session, namespaces), k=_MEMORIES)
         events: Sequence[Event] = session.events if session else ()
         state = session.state if session else {}
+        artifacts = await self._references(session.id) if session else ()
         return await self._runner.aside(
-            lambda: pack(query, state=state, events=events, hits=hits, budget=budget, counter=counter())
+            lambda: pack(
+                query, state=state, events=events, hits=hits, artifacts=artifacts, budget=budget, counter=counter()
+            )
         )
+
+    async def _references(self, session_id: str) -> Sequence[ArtifactReference]:
+        """The session's files that were saved last."""
+        found = await self._artifacts.recent(session_id, _ARTIFACTS)
+        return [ArtifactReference(each.name, each.version, each.url, each.size, each.content_type) for each in found]
 
     async def _session(self, session_id: str) -> Session:
         session = await self._sessions.get_session(session_id, last=_EVENTS)

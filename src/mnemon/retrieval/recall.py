@@ -51,7 +51,7 @@ class _Ranked(NamedTuple):
     def hit(self, whole: Memory, *, explain: bool) -> Hit:
         signals = self.ranking.signals_of(self.place) if explain else {}
         score = float(self.ranking.scores[self.place])
-        return Hit(whole, score, signals, tuple(self.among.found_by.get(whole.id, ())))
+        return Hit(whole, score, signals, self.among.found_by(whole.id))
 
 
 class Recall:
@@ -92,18 +92,19 @@ class Recall:
             raise InvalidInput(f"offset is a whole number from 0, not {offset!r}")
         asked = await self._ask(question)
         vectors = await self._embed(question)
-        if as_of is None:
-            ranked = await self._rank_present(asked, vectors, scope, offset + k)
-        else:
-            ranked = self._rank(asked, await self._gather_past(asked, vectors, scope, micros(as_of)))
         is_past = as_of is not None
+        wanted = offset + k if self._helpers.reranker is None else max(offset + k, _RERANKED)
+        if as_of is None:
+            ranked = await self._rank_present(asked, vectors, scope, wanted)
+        else:
+            ranked = self._rank(asked, await self._gather_past(asked, vectors, scope, micros(as_of)), wanted)
         ranked = await self._reranked(question, ranked, is_past=is_past)
         return await self._hits(ranked[offset : offset + k], is_past=is_past, explain=explain)
 
     async def _rank_present(
         self, asked: Question, vectors: Sequence[tuple[Space, Vector]], scope: Scope, wanted: int
     ) -> list[_Ranked]:
-        """At least as many as are wanted, if there are so many.
+        """As many as are wanted, if there are so many.
 
         What the channels bring first comes first, and what they bring when asked for more comes after it: so a page
         is the same whatever was asked for before it.
@@ -112,17 +113,17 @@ class Recall:
         depth, known = _DEPTH, -1
         while known < len(found) < wanted:
             known = len(found)
-            gathered = await self._gatherer.gather(asked.words, vectors, scope, depth)
-            for each in self._rank(asked, gathered):
+            gathered = await self._gatherer.gather(asked.words, asked.names, vectors, scope, depth)
+            for each in self._rank(asked, gathered, wanted):
                 found.setdefault(each.memory.id, each)
             if len(gathered.memories) < depth:
                 break
             depth *= _DEEPER
         return list(found.values())
 
-    def _rank(self, asked: Question, found: Candidates) -> list[_Ranked]:
-        ranking = rank(asked, found, self._clock.now())
-        return [_Ranked(found, ranking, place) for place in ranking.order()]
+    def _rank(self, asked: Question, found: Candidates, wanted: int) -> list[_Ranked]:
+        ranking = rank(asked, found, self._clock.now(), wanted)
+        return [_Ranked(found, ranking, place) for place in ranking.order]
 
     async def _ask(self, question: str) -> Question:
         """The question, and how else a language model would put it."""
@@ -148,12 +149,16 @@ class Recall:
             params = {**params_of(conditions), "as_of": as_of, "limit": _MOST_OF_THE_PAST - len(held)}
             held += map(named, await self._store.fetch(_SQL["valid_then"].where(conditions), params))
         texts = [words_of(row) for row in held]
-        known = [Candidate(*(row[name] for name in Candidate._fields)) for row in held]
+        known = [
+            Candidate._make([*(row[name] for name in Candidate._fields[:-1]), " ".join(words)])
+            for row, words in zip(held, texts, strict=True)
+        ]
+        ids = [each.id for each in known]
         cosines = np.full(len(known), np.nan, np.float32)
         for space, vector in reversed(vectors):
-            near = await self._indexes.vectors.similarity(space, vector, [each.id for each in known])
+            near = await self._indexes.vectors.similarity(space, vector, ids)
             cosines = np.array([near.get(c.id, old) for c, old in zip(known, cosines, strict=True)], np.float32)
-        return Candidates(known, texts, cosines, _count(asked.words, texts), {c.id: ("past",) for c in known})
+        return Candidates(known, cosines, _count(asked.words, texts), {"past": frozenset(ids)})
 
     async def _reranked(self, question: str, ranked: list[_Ranked], *, is_past: bool) -> list[_Ranked]:
         """The best in the order in which the re-ranker sees them; the others after them, as they were."""

@@ -47,10 +47,12 @@ def event_line(event: Event, text: str) -> str:
 
 
 def memory_head(memory: Memory, text: str) -> str:
-    """When it was and who said it, and its key if the text is too short to speak for itself."""
-    when, author = memory.placement.occurred_at, memory.provenance.author
-    told = ", ".join(part for part in (f"{when:%Y-%m-%d}" if when else "", _inline(author or "")) if part)
-    key = "" if len(text.split()) >= _TELLING or _GENERATED.fullmatch(memory.key) else f"{_inline(memory.key)}: "
+    """When it was, who said it or in which file, and its key if the text is too short to speak for itself."""
+    when, author, source = memory.placement.occurred_at, memory.provenance.author, memory.source
+    parts = (f"{when:%Y-%m-%d}" if when else "", _inline(author or ""), _inline(source or ""))
+    told = ", ".join(part for part in parts if part)
+    is_told = source or len(text.split()) >= _TELLING or _GENERATED.fullmatch(memory.key)
+    key = "" if is_told else f"{_inline(memory.key)}: "
     return f"({told}) {key}" if told else key
 
 

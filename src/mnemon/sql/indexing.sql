@@ -103,14 +103,17 @@ WHERE position > coalesce((SELECT position FROM consumers WHERE name = :consumer
 -- Which of some versions are live and in scope.
 SELECT id FROM memory_entries WHERE TRUE{where};
 
--- name: drop_consumers
--- The consumers of a space that is no more.
-DELETE FROM consumers WHERE name = :filler OR (name >= 'store:' AND name < 'store;' AND name LIKE :stores);
+-- name: fed_stores
+-- The consumers that feed, or have fed, vector stores outside the database.
+SELECT name FROM consumers WHERE name >= 'store:' AND name < 'store;' ORDER BY name;
+
+-- name: retirements
+-- Which vector spaces were retired, when, and of which model they were; the last time comes last.
+SELECT entity_id, at, payload FROM journal
+WHERE entity = 'space' AND entity NOT IN ('event', 'state') AND operation = 'retire'
+ORDER BY position;
 
 -- name: matched
 -- What is told of memories that a vector was near to.
 SELECT id, namespace, key, value, metadata, version FROM memory_entries
 WHERE is_current = TRUE AND is_deleted = FALSE{where};
-
--- name: count_vectors
-SELECT COUNT(*) FROM memory_vectors WHERE space_id = :space_id;

@@ -59,6 +59,9 @@ SELECT name, position, lease_owner, lease_until, updated_at FROM consumers WHERE
 -- name: delete_consumer
 DELETE FROM consumers WHERE name = :name;
 
+-- name: end_consumer
+DELETE FROM consumers WHERE name = :name AND lease_owner = :owner;
+
 -- name: insert_seal
 -- Two that seal at once begin at the same position, so only one of them succeeds.
 INSERT INTO seals (last_position, first_position, entries, digest, keyed, sealed_at)

@@ -1,15 +1,15 @@
 -- name: candidates
--- What ranking needs to know of live memories.
-SELECT id, namespace, key, thread, position, author, occurred_at, updated_at, trust, importance
-FROM memory_entries
-WHERE is_current = TRUE AND is_deleted = FALSE{where};
+-- What ranking needs to know of live memories, and the words that they are indexed with.
+SELECT memory_entries.id, memory_entries.namespace, memory_entries.thread, memory_entries.position,
+       memory_entries.author, memory_entries.occurred_at, memory_entries.updated_at, memory_entries.trust,
+       memory_entries.importance, COALESCE(memory_texts.words, '')
+FROM memory_entries LEFT JOIN memory_texts ON memory_texts.memory_id = memory_entries.id
+WHERE memory_entries.is_current = TRUE AND memory_entries.is_deleted = FALSE{where};
 
 -- name: neighbours
 -- The live memories at certain places of threads.
 WITH places (thread, first, last) AS (VALUES {places})
-SELECT memory_entries.id, memory_entries.namespace, memory_entries.key, memory_entries.thread, memory_entries.position,
-       memory_entries.author, memory_entries.occurred_at, memory_entries.updated_at, memory_entries.trust,
-       memory_entries.importance
+SELECT memory_entries.id
 FROM places JOIN memory_entries
   ON memory_entries.thread = places.thread AND memory_entries.position >= places.first
  AND memory_entries.position <= places.last

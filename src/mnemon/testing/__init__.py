@@ -13,12 +13,18 @@ For messages that say what was found, put `pytest.register_assert_rewrite("mnemo
 `conftest.py`. Needs the extra `mnemon[testing]`.
 """
 
+from mnemon.testing.agents import AgentSuite
+from mnemon.testing.artifacts import ArtifactSuite
 from mnemon.testing.clock import ManualClock
+from mnemon.testing.consolidation import ConsolidationSuite
+from mnemon.testing.contents import ContentStoreSuite
 from mnemon.testing.crowds import Crowd, TaskCrowd, ThreadCrowd
 from mnemon.testing.database import DatabaseSuite
+from mnemon.testing.documents import DocumentSuite
 from mnemon.testing.embedders import EmbedderSuite, EmbeddingCacheSuite, FakeEmbedder
 from mnemon.testing.faults import FaultyStore, with_faults
 from mnemon.testing.journal import JournalSuite
+from mnemon.testing.language import FakeLanguageModel
 from mnemon.testing.memories import MemorySuite
 from mnemon.testing.mirror import VectorMirrorSuite
 from mnemon.testing.recall import RECALLING, RecallSuite
@@ -29,15 +35,22 @@ from mnemon.testing.tasks import TaskSuite
 from mnemon.testing.vector_fakes import FakeVectorMemory
 from mnemon.testing.vector_stores import VectorStoreSuite
 from mnemon.testing.words import WordIndexSuite
+from mnemon.testing.workspaces import WorkspaceSuite
 
 __all__ = [
     "QUIET",
     "RECALLING",
+    "AgentSuite",
+    "ArtifactSuite",
+    "ConsolidationSuite",
+    "ContentStoreSuite",
     "Crowd",
     "DatabaseSuite",
+    "DocumentSuite",
     "EmbedderSuite",
     "EmbeddingCacheSuite",
     "FakeEmbedder",
+    "FakeLanguageModel",
     "FakeVectorMemory",
     "FaultyStore",
     "JournalSuite",
@@ -53,5 +66,6 @@ __all__ = [
     "VectorMirrorSuite",
     "VectorStoreSuite",
     "WordIndexSuite",
+    "WorkspaceSuite",
     "with_faults",
 ]

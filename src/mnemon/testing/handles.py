@@ -1,4 +1,4 @@
-"""Other handles on an open memory: with other settings or another embedder, or over a store before its own."""
+"""Other handles on an open memory: with other settings, another embedder or a model, or over a store before its own."""
 
 from dataclasses import replace
 from functools import cache
@@ -7,7 +7,8 @@ from typing import Any
 from mnemon.embedders import Embedders
 from mnemon.embedding import Embedding
 from mnemon.hybrid import HybridMemoryService, Parts
-from mnemon.ports import Embedder, Runner, Store
+from mnemon.language import CheckedModel
+from mnemon.ports import Embedder, LanguageModel, Runner, Store
 
 
 def parts_of(memory: HybridMemoryService) -> Parts:
@@ -37,6 +38,13 @@ def with_embedder(memory: HybridMemoryService, embedder: Embedder) -> HybridMemo
         return Embedding(embedders, store, runner, parts.clock, settings)
 
     return HybridMemoryService(replace(parts, settings=settings, embedding=embedding, closing=_leave_open))
+
+
+def with_language_model(memory: HybridMemoryService, model: LanguageModel) -> HybridMemoryService:
+    """A handle on the same store that asks this model; closing both is left to the caller."""
+    parts = parts_of(memory)
+    checked = CheckedModel(model, parts.clock, parts.settings)
+    return HybridMemoryService(replace(parts, language=lambda: checked, closing=_leave_open))
 
 
 async def _leave_open() -> None:

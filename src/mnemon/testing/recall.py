@@ -211,7 +211,7 @@ class RecallSuite(Suite):
         async def found(**options: Any) -> list[str]:
             return sorted(keys(await memory.recall("tea", namespaces="", **options)))
 
-        assert await found(types=["episodic"]) == ["episodic"]
+        assert await found(types=["episodic"]) == await found(types="episodic") == ["episodic"]
         assert await found(types=["episodic", "semantic"]) == ["episodic", "semantic"]
         assert await found(min_trust=0.5) == ["episodic", "procedural"]
         assert await found(min_trust=1.0) == ["procedural"]
@@ -251,6 +251,33 @@ class RecallSuite(Suite):
         assert [len(page) for page in pages] == [7, 7, 7, 7, 2, 0]
         assert keys(await memory.recall("cups of tea", namespaces="user:a", k=10_000)) == whole
 
+    async def test_pages_are_the_same_however_deep_they_go(self, memory: HybridMemoryService) -> None:
+        """There are more than the channels bring at first, some in threads and some that say the same."""
+        await memory.remember_many(
+            [
+                {
+                    "text": f"Cup {n % 97} of tea, with {n * 7 % 30} leaves and {'sugar ' * (n % 5)}",
+                    "key": str(n),
+                    **({"thread": f"t{n % 3}", "position": n // 3} if n % 2 else {}),
+                }
+                for n in range(320)
+            ],
+            namespace="user:a",
+        )
+
+        async def pages(size: int, number: int) -> list[str]:
+            found = [
+                await memory.recall("cups of tea, sugar", namespaces="user:a", k=size, offset=size * n)
+                for n in range(number)
+            ]
+            return [key for page in found for key in keys(page)]
+
+        whole = await pages(1000, 1)
+        assert len(set(whole)) == len(whole) == 320
+        assert await pages(64, 6) == whole
+        assert await pages(11, 10) == whole[:110]
+        assert keys(await memory.recall("cups of tea, sugar", namespaces="user:a", k=9, offset=300)) == whole[300:309]
+
     async def test_what_makes_no_sense_is_refused(self, memory: HybridMemoryService, store: Store) -> None:
         await memory.remember(TEA, namespace="user:a")
         wrong: list[tuple[type[Exception], dict[str, Any]]] = [
@@ -265,6 +292,7 @@ class RecallSuite(Suite):
             (InvalidNamespace, {"namespaces": "nowhere:a"}),
             (InvalidNamespace, {"namespaces": ["user:a", "user::a"]}),
             (InvalidStatus, {"types": ["odd"]}),
+            (InvalidStatus, {"types": "odd"}),
             *((InvalidInput, {"min_trust": trust}) for trust in (-0.1, 1.1, float("nan"), True, "1")),
             (InvalidInput, {"where": {"cup": {"odd": 1}}}),
             (InvalidInput, {"as_of": "yesterday"}),
@@ -328,6 +356,35 @@ class RecallSuite(Suite):
             (101, "Summarise `Ticket 101`"),
         ):
             assert keys(await memory.recall(question, namespaces="project:p", k=1)) == [f"Ticket {number}"], question
+
+    async def test_whoever_has_the_identifier_comes_before_its_neighbours(self, memory: HybridMemoryService) -> None:
+        names = ("zq7xv", "ERR-4711", "v2.3.1", "E:0x8007", "db-7.example.com", "getUserName", "user_id", "90210")
+        for number, name in enumerate(names):
+            await memory.remember_many(
+                [
+                    {
+                        "text": f"See {name}." if n == 4 else f"Bob, the server fails to start, for the {n}th time.",
+                        "key": f"{number}-{n}", "thread": f"talk {number}", "position": n,
+                        "author": "Eve" if n == 4 else "Bob", "trust": 0.5 if n == 4 else 1.0,
+                    }
+                    for n in range(9)
+                ],
+                namespace="user:a",
+            )  # fmt: skip
+        for number, name in enumerate(names):
+            for question in (
+                f"{name}?",
+                f"What did Bob say about {name}, when the server fails to start?",
+                f"{'The server fails to start, Bob, time after time. ' * 100} It says ({name}).",
+            ):
+                assert keys(await memory.recall(question, namespaces="user:a"))[0] == f"{number}-4", question
+
+    async def test_an_identifier_is_found_as_a_part_of_a_longer_one(self, memory: HybridMemoryService) -> None:
+        for n in range(100, 140):
+            await memory.remember(f"Then code:ERR-{n}/retry came.", namespace="user:a", key=str(n))
+            await memory.remember(f"{n} errors came, err, then.", namespace="user:a", key=f"not {n}")
+        for n in (100, 117, 139):
+            assert keys(await memory.recall(f"Then came ERR-{n}, and why?", namespaces="user:a", k=1)) == [str(n)]
 
     async def test_what_was_said_before_helps_to_find_the_answer(self, memory: HybridMemoryService) -> None:
         talk = ("Hello!", "Which city did you see on your holiday?", "Lisbon, and we loved it.", "How nice.", "Bye!")

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from mnemon.model import Match, Space, StoreDescription
 from mnemon.ports import VectorQuery, VectorRecord
 from mnemon.testing.triggers import Triggers
 
-VectorMethod = Literal["store", "query", "delete", "listing", "describe"]
+VectorMethod = Literal["store", "query", "delete", "listing", "describe", "drop"]
 
 _Action: TypeAlias = Callable[[], object]
 _ALWAYS = 2**62
@@ -70,7 +70,7 @@ class FakeVectorMemory:
 
     def go_down(self) -> None:
         """Be out of reach until `heal`."""
-        for method in ("store", "query", "delete", "listing", "describe"):
+        for method in get_args(VectorMethod):
             self.fail(method, times=_ALWAYS)
 
     def heal(self) -> None:
@@ -124,6 +124,12 @@ class FakeVectorMemory:
         described = StoreDescription("fake", "memory", len(self.records), self._space.model.dimension)
         self._end("describe")
         return described
+
+    def drop(self) -> None:
+        self._begin("drop")
+        with self._lock:
+            self.records.clear()
+        self._end("drop")
 
     def close(self) -> None:
         self._closed = True

@@ -125,4 +125,5 @@ def every_call(store: VectorMemory) -> list[Callable[[], object]]:
         lambda: store.delete([record_of(1, axis(0)).id]),
         lambda: store.listing(None, 1),
         store.describe,
+        store.drop,
     ]

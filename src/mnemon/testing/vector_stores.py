@@ -152,6 +152,20 @@ class VectorStoreSuite:
         assert ids_found(again, EVERY_FACT) == set(range(5))
         again.close()
 
+    def test_what_is_dropped_leaves_an_empty_store_and_others_as_they_were(self, open_store: OpenStore) -> None:
+        first, other = open_store(space_of("first")), open_store(space_of("second"))
+        first.store(some_records(5))
+        other.store(some_records(3))
+        first.drop()
+        assert first.describe().vectors == 0
+        first.store(some_records(2))
+        assert ids_found(first, EVERY_FACT) == {0, 1}
+        first.drop()
+        first.drop()
+        assert ids_found(other, EVERY_FACT) == {0, 1, 2}
+        first.close()
+        other.close()
+
     # -- filters
 
     def test_a_prefix_covers_whole_segments_only(self, store: VectorMemory) -> None:

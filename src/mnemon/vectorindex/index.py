@@ -24,10 +24,13 @@ _EXACT = 16_384  # scopes up to here are multiplied, if their floats are at hand
 _EXACT_SCATTERED = 2048  # the same, when the rows must be gathered first
 _FETCHED = 256  # scopes up to here are fetched whole rather than scanned by code
 _PROBED = 128  # rows that are scored to learn how good a row must be
+_DOUBT = 2.5  # standard deviations by which a code may lie further away than expected: 1 in 160 does,
+_SMALL_DOUBT = 3.2  # and 1 in 1 500 of a small scope, where it costs little to be careful
 _BLURRED = 64  # codes of fewer dimensions tell too little
 _NOWHERE = -1
 _LOST = np.float32(-np.inf)  # the score of a row that is gone
-_ALIKE = np.float32(1e-6)  # scores differ by so much, or they are the same but for how they were added up
+_DIGITS = 6  # of scores that count: the others differ by how they were added up
+_ALIKE = np.float32(10**-_DIGITS)
 _NOTHING = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
@@ -56,6 +59,10 @@ class VectorIndex:
 
     def __len__(self) -> int:
         return sum(leaf.live for leaf in self._view.leaves)
+
+    def size(self, prefixes: Sequence[str]) -> int:
+        """How many rows a search at or below the prefixes looks at."""
+        return self._view.scope(prefixes).size
 
     @property
     def float_bytes(self) -> int:
@@ -96,11 +103,11 @@ class VectorIndex:
             return _NOTHING
         exact = _EXACT if allowed is None else _EXACT_SCATTERED
         if scope.size <= _FETCHED or (scope.has_floats and (scope.size <= exact or len(query) < _BLURRED)):
-            pieces, answer = scope.pieces, _best(scope.pieces, query, k, fetch)
+            places, answer = None, _best(scope.pieces, query, k, fetch)
         else:
-            pieces, answer = _Hunt(scope, query, k, fetch).run(self.codes.question(query))
+            places, answer = _Hunt(scope, query, k, fetch).run(self.codes.question(query))
         if scope.size <= _EXACT:
-            self._note(scope, pieces, fetch)
+            self._note(scope, scope.pieces if places is None else scope.at(places), fetch)
         return answer
 
     def scores(self, ids: Sequence[int] | Ids, query: Floats, *, fetch: Fetch | None = None) -> Floats:
@@ -262,16 +269,17 @@ class _Hunt:
         self._scope, self._query, self._k, self._fetch = scope, query, k, fetch
         self._scores = np.full(scope.size, np.nan, np.float32)  # NaN where it is not known yet
         self._probed = _PROBED + 2 * k
+        self._doubt = _SMALL_DOUBT if scope.size <= _EXACT else _DOUBT
 
-    def run(self, question: Question) -> tuple[list[Piece], tuple[Ids, Floats]]:
-        """The rows that were scored, and the best of them."""
+    def run(self, question: Question) -> tuple[Rows, tuple[Ids, Floats]]:
+        """The rows that may be among the best, and the best of them."""
         places = self._promising(question)
         self._floor(places)
         near = places[_near(self._scores[places], self._k)]
         near = near[self._scores[near] > _LOST]
         ids = [piece.ids for piece in self._scope.at(near)]
         answer = _ordered(np.concatenate(ids), self._scores[near], self._k) if ids else _NOTHING
-        return self._scope.at(places), answer
+        return places, answer
 
     def _promising(self, question: Question) -> Rows:
         """The rows that can be among the k nearest, but for a small chance."""
@@ -280,13 +288,13 @@ class _Hunt:
         floor = self._floor(np.flatnonzero(distances <= limit)[: 2 * self._probed])
         if floor <= 0:
             return np.arange(self._scope.size)
-        places = np.flatnonzero(distances <= max(limit, question.farthest(floor)))
+        places = np.flatnonzero(distances <= max(limit, question.farthest(floor, self._doubt)))
         if len(places) <= 8 * self._probed:
             return places
         weights = question.weigh(np.concatenate([piece.planes for piece in self._scope.at(places)], axis=1))
         heaviest = np.sort(np.argpartition(weights, -4 * self._probed)[-4 * self._probed :])
         floor = max(floor, self._floor(places[heaviest]))
-        kept: Rows = places[weights >= min(weights[heaviest].min(), question.lightest(floor))]
+        kept: Rows = places[weights >= min(weights[heaviest].min(), question.lightest(floor, self._doubt))]
         return kept
 
     def _floor(self, places: Rows) -> float:
@@ -321,7 +329,7 @@ def _near(scores: Floats, k: int) -> Rows:
 
 def _ordered(ids: Ids, scores: Floats, k: int) -> tuple[Ids, Floats]:
     """The k best, best first; of those alike the smaller id first."""
-    order = np.lexsort((ids, -np.round(scores / _ALIKE)))[:k]
+    order = np.lexsort((ids, -np.round(scores.astype(np.float64), _DIGITS)))[:k]
     return ids[order], scores[order]
 
 

@@ -19,7 +19,6 @@ Counts: TypeAlias = NDArray[np.uint8] | NDArray[np.int16]
 
 LONGEST = 9216  # codes that are compared at a time: the buffers stay in the cache
 _BITS = (1, 2, 4)
-_DOUBT = 2.5  # standard deviations by which a code may lie further away than expected: 1 in 160 does
 
 
 def _count_by_table(words: Planes, out: Bytes) -> Bytes:
@@ -106,16 +105,16 @@ class Question:
         _count_ones(masked, out=counts)
         return np.add.reduce(counts, axis=0, dtype=out.dtype, out=out)
 
-    def farthest(self, score: float) -> int:
-        """The largest count that a vector of this score has, but for 1 in 160."""
+    def farthest(self, score: float, doubt: float) -> int:
+        """The largest count that a vector of this score has, unless it is off by more than `doubt` deviations."""
         counted = self._counted.astype(np.float32)
         mean, deviation = self._expected(counted, score)
-        return int((counted.sum() - mean + _DOUBT * deviation) / 2)
+        return int((counted.sum() - mean + doubt * deviation) / 2)
 
-    def lightest(self, score: float) -> float:
-        """The smallest weight that a vector of this score has, but for 1 in 160."""
+    def lightest(self, score: float, doubt: float) -> float:
+        """The smallest weight that a vector of this score has, unless it is off by more than `doubt` deviations."""
         mean, deviation = self._expected(self._steps.astype(np.float32), score)
-        return mean - _DOUBT * deviation
+        return mean - doubt * deviation
 
     def _expected(self, weights: Floats, score: float) -> tuple[float, float]:
         """Mean and deviation of the weight of a vector with this score that is otherwise random.

@@ -36,10 +36,7 @@ _IDENTIFIER = re.compile(r"(?!pg_)[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 # What every session begins with, unless the URL says otherwise. To start helpers takes longer than any of our queries.
 # The graph over vectors gives neighbours roughly in order, and goes on until enough are in scope or it saw too many.
-_TUNING = (
-    "-c max_parallel_workers_per_gather=0 -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=400 "
-    "-c hnsw.max_scan_tuples=10000 -c hnsw.scan_mem_multiplier=8"
-)
+_TUNING = "-c max_parallel_workers_per_gather=0 -c hnsw.iterative_scan=relaxed_order -c hnsw.scan_mem_multiplier=8"
 
 # Whole numbers are always sent as BIGINT, so that a statement is prepared once and not once for each size.
 _ADAPTERS = AdaptersMap(psycopg.adapters)

@@ -15,7 +15,7 @@ from mnemon.backends.postgres.extension import create_extension, with_extension
 from mnemon.backends.postgres.follower import Followers
 from mnemon.backends.postgres.vectors import Observed, PostgresVectors
 from mnemon.backends.postgres.words import PostgresWords
-from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
+from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date, no_database
 from mnemon.backends.wordsearch import TermCounts
 from mnemon.errors import SchemaMismatch, StoreReadOnly, StoreUnavailable
 from mnemon.ports import Backend, Indexes, Runner, Store
@@ -65,6 +65,8 @@ def _prepare(settings: Settings) -> tuple[Location, bool]:
     with mapped_errors(location), location.connect() as connection:
         read_only = _check_server(connection, location)
         found = schema_version(connection, location)
+        if found is None and not settings.create:
+            raise no_database(location)
         if found is None:
             _create(location)
         else:

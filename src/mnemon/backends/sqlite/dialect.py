@@ -1,5 +1,7 @@
 """Metadata comparisons over JSON text, and the journal's horizon, as SQLite writes them."""
 
+import json
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 from mnemon.filters import Comparison, Scalar
@@ -13,6 +15,9 @@ class SqliteDialect:
 
     horizon = Query("horizon", "SELECT 9223372036854775807")
     row_lock = ""  # whoever writes has the whole database
+
+    def listed(self, column: str, name: str, values: Sequence[int]) -> Fragment:
+        return Fragment(f"{column} IN (SELECT value FROM json_each(:{name}))", {name: json.dumps(list(values))})
 
     def compare(self, comparison: Comparison, column: str, name: str) -> Fragment:
         path = "$" + "".join(f'."{segment}"' for segment in comparison.path)

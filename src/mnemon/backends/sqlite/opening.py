@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mnemon.backends.migrations import migrate
-from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date
+from mnemon.backends.schema import VERSION_TABLE, bring_up_to_date, no_database
 from mnemon.backends.sqlite.connection import Location, is_busy, mapped_errors
 from mnemon.backends.sqlite.database import AsyncSqlite, BlockingSqlite
 from mnemon.backends.sqlite.engine import Engine
@@ -55,6 +55,8 @@ def open_engine(settings: Settings) -> Engine:
     location = Location.parse(settings.url)
     if location.read_only and not (location.path and location.path.exists()):
         raise StoreUnavailable(f"{location} does not exist, so it cannot be opened with mode=ro")
+    if not settings.create and location.path and not location.path.exists():
+        raise no_database(location)
     if location.path and location.path.exists() and not os.access(location.path, os.W_OK):
         location = replace(location, read_only=True)
     engine = Engine(location, settings)

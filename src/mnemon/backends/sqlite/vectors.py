@@ -7,12 +7,12 @@ To read all vectors takes a while. A program that asks only little, about small 
 import json
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mnemon.backends.sqlite.engine import Engine
-from mnemon.backends.vectorsearch import check_dimension, rounded
+from mnemon.backends.vectorsearch import DIGITS, check_dimension
 from mnemon.model import Match, Space
 from mnemon.ports import Row, Runner, Scope, Store, Transaction, Vector, VectorRow
 from mnemon.scopes import is_plain, live_in
@@ -234,8 +234,7 @@ class SqliteVectors:
     async def similarity(self, space: Space, vector: Vector, memory_ids: Sequence[int]) -> dict[int, float]:
         check_dimension(space, vector)
         held, found = self._cache.space(space), dict[int, float]()
-        if held.is_read:
-            await self._catch_up(held, await self._latest())
+        if held.is_read:  # what it has of a version never changes
             scores = held.index.scores(memory_ids, vector, fetch=held.fetch).tolist()
             found = {each: score for each, score in zip(memory_ids, scores, strict=True) if not math.isnan(score)}
         others = await self.vectors_of(space, [each for each in memory_ids if each not in found])
@@ -277,9 +276,10 @@ class Search:
 
         As long as enough of the nearest meet the scope, looking at these is much quicker than finding all that do.
         """
-        plain = is_plain(self.scope)  # then the index knows all that the scope asks for
-        wanted = limit if plain else max(4 * limit, _FEWEST)
-        while wanted < _MOST or plain:
+        if is_plain(self.scope):  # the index has followed the journal, and knows all that the scope asks for
+            return await self._nearest(limit)
+        wanted = max(4 * limit, _FEWEST)
+        while wanted < _MOST:
             near = await self._nearest(wanted)
             found = await self._checked(near)
             if len(found) >= limit or len(near) < wanted:
@@ -288,13 +288,12 @@ class Search:
         return await self._nearest(limit, await self._allowed())
 
     async def _nearest(self, count: int, allowed: Sequence[int] | None = None) -> list[Match]:
-        def search() -> list[Match]:
-            index = self.held.index
-            return _ordered(
-                *index.search(self.vector, self.scope.prefixes, count, allowed=allowed, fetch=self.held.fetch)
-            )
+        index, prefixes = self.held.index, self.scope.prefixes
 
-        return search() if len(self.held.index) <= _QUICK else await self.runner.aside(search)
+        def search() -> list[Match]:
+            return _matches(*index.search(self.vector, prefixes, count, allowed=allowed, fetch=self.held.fetch))
+
+        return search() if index.size(prefixes) <= _QUICK else await self.runner.aside(search)
 
     async def _checked(self, matches: Sequence[Match]) -> list[Match]:
         conditions = live_in(self.scope, self.store.dialect)
@@ -310,9 +309,16 @@ class Search:
         return [row[0] for row in await self.store.read(lambda tx: tx.fetch_all(query, params), long=True)]
 
 
-def _ordered(ids: Iterable[int], scores: Iterable[float]) -> list[Match]:
-    found = [Match(int(memory_id), score) for memory_id, score in zip(ids, rounded(scores), strict=True)]
-    return sorted(found, key=lambda match: (-match.score, match.memory_id))
+def _ordered(ids: Sequence[int], scores: Vector) -> list[Match]:
+    """The nearest first, and of those alike the oldest."""
+    import numpy as np  # noqa: PLC0415 - loaded already
+
+    return sorted(_matches(np.array(ids), scores), key=lambda match: (-match.score, match.memory_id))
+
+
+def _matches(ids: "npt.NDArray[np.int64]", scores: Vector) -> list[Match]:
+    """What the index found, as it is in order."""
+    return list(map(Match, ids.tolist(), scores.astype("f8").round(DIGITS).tolist()))
 
 
 def _latest(rows: Sequence[Row]) -> tuple[int, int]:

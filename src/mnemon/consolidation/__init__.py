@@ -1,0 +1,1 @@
+"""What many memories become: summaries, facts, and fewer memories that agree."""
