@@ -7,7 +7,9 @@ from pathlib import Path
 import chromadb
 import pytest
 from chromadb import ClientAPI
+from chromadb.errors import InternalError
 
+from mnemon.backends import chroma
 from mnemon.backends.remote import collection_name
 from mnemon.backends.stores import load_store
 from mnemon.errors import SchemaMismatch
@@ -118,3 +120,10 @@ def test_a_folder_serves_several_stores_until_the_last_is_closed(tmp_path: Path)
     stores[0].close()
     assert stores[1].describe().vectors == 2
     stores[1].close()
+
+
+def test_a_graph_that_is_being_written_for_the_first_time_is_asked_again() -> None:
+    """Chroma answers so now and then when the first questions come with the first thousand vectors."""
+    unwritten = InternalError("Error creating hnsw segment reader: Nothing found on disk")
+    assert chroma._diagnosis(unwritten).away
+    assert not chroma._diagnosis(InternalError("something else")).away

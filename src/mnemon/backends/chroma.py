@@ -32,6 +32,7 @@ from mnemon.sql import chunks
 _BATCH = 200  # a large one could take longer than the timeout
 _PLACES = 2**32
 _WIDEST = 200  # a longer chain of conditions would be too deep for the SQLite inside Chroma
+_UNWRITTEN = "Nothing found on disk"  # so says Chroma of a graph that it is writing for the first time
 _GRAPH = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
 
 
@@ -248,6 +249,8 @@ def _joined(operator: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _diagnosis(error: Exception) -> Trouble:
     if isinstance(error, httpx.TransportError):
         return Trouble.unreached(error)
+    if isinstance(error, ChromaError) and _UNWRITTEN in str(error):
+        return Trouble(str(error), "it passes: ask again", away=True)
     if isinstance(error, ChromaError):
         return Trouble.of_status(error.code(), str(error))
     answer = error.__context__  # the client raises a bare Exception in its place
