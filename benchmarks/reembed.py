@@ -6,10 +6,9 @@ for memories that were there and for new ones by a word that only they have, for
 and for some by a question that shares no word with them. Each has a handle of its own, as three programs would.
 
 What is asked for and not among the first ten is missing. A hit that was forgotten, or says what was changed before the
-question was asked, is wrong. Both must be 0. Questions by meaning are put to the memory's namespace, and only those
-that a database that stands still answers among its first five with either model. `displaced` counts how often another
-memory came before the only one that has the word: that is a matter of ranking, which gives neighbours in a thread some
-of a hit's score, and is told for each phase.
+question was asked, is wrong. The only memory that has a word is displaced if another comes before it, which is told for
+each phase too. All of these must be 0. Questions by meaning are put to the memory's namespace, and only those that a
+database that stands still answers among its first five with either model.
 """
 
 import argparse
@@ -287,6 +286,7 @@ def run(folder: Path, count: int, seconds: float) -> dict[str, Any]:
         "memories": count, "space": str(space.model), "seconds": round(took, 2),
         "memories_per_second": round(count / took),
         "unembedded": _unembedded(path), "missing": len(reader.missing), "wrong": len(reader.wrong),
+        "displaced": sum(map(sum, reader.displaced.values())),
         "examples": (reader.missing + reader.wrong)[:20], "written": dict(writer.counts), "asked": dict(reader.asked),
         "meanings": len(truth.meant),
         "recall": {phase: _figures(times, reader.displaced[phase]) for phase, times in reader.times.items()},
@@ -353,7 +353,8 @@ def show(results: dict[str, Any]) -> None:
         for phase, f in results["recall"].items()
     ]  # fmt: skip
     print(report.table(("recall", "questions", "p50", "p99", "displaced"), rows))
-    counted = {"missing hits": "missing", "wrong hits": "wrong", "left without a vector": "unembedded"}
+    counted = {"missing hits": "missing", "wrong hits": "wrong", "displaced hits": "displaced",
+               "left without a vector": "unembedded"}  # fmt: skip
     faults = [[name, str(results[key]), "0", "NO" if results[key] else "yes"] for name, key in counted.items()]
     print(report.table(("", "count", "target", "met"), faults))
     print(*results["examples"], sep="\n")
@@ -378,7 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     document = {**facts, "load_after": os.getloadavg()[0], "machine": machine, **results}
     given.json.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
     print(f"Written to {given.json}")
-    return 1 if results["missing"] or results["wrong"] or results["unembedded"] else 0
+    return 1 if any(results[fault] for fault in ("missing", "wrong", "displaced", "unembedded")) else 0
 
 
 if __name__ == "__main__":
