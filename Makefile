@@ -37,7 +37,7 @@ demo: $(READY) ## run the quickstart on a database that is thrown away
 
 test: lint servers ## check style, types and layers, then run every test with coverage
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='$(COVERED_FULLY)' --fail-under=100

@@ -45,9 +45,18 @@ def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def shown(document: Path) -> str:
+    """What a document says that its Python prints."""
+    return "".join(
+        f"{block.code}\n" for block in snippets.blocks(document.read_text("utf-8")) if block.language == "text"
+    )
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
-def test_python_of_a_document_runs(document: Path) -> None:
+def test_python_of_a_document_runs(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     snippets.run(document)
+    if document.parent.name == "tutorial":
+        assert capsys.readouterr().out == shown(document)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=relative)

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 import mnemon
 from mnemon import sync
 from mnemon.errors import StoreBusy
-from mnemon.housekeeping import Housekeeper
+from mnemon.housekeeping import Housekeeper, seldom
 
 PATIENCE = 30.0
 
@@ -38,6 +40,32 @@ def test_chores_are_done_at_intervals() -> None:
     for _ in range(3):
         assert chore.done.acquire(timeout=PATIENCE)
     keeper.stop()
+
+
+def test_some_are_done_less_often() -> None:
+    chore = Chore()
+    rare = seldom(chore, 0.05)
+    rare()
+    assert chore.times == 0, "it has just begun"
+    time.sleep(0.05)
+    for _ in range(3):
+        rare()
+    assert chore.times == 1
+
+
+def test_what_has_expired_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mnemon.assembly._PRUNING", 0.02)
+    with sync.open(f"sqlite:///{tmp_path}/m.db", seal_interval=0.02) as memory:
+        memory.sessions.create_session("s1", "helpdesk", "alice")
+        memory.working.append("s1", ["goes"], ttl=0.01)
+        memory.working.append("s1", ["stays"])
+        memory.working.set("s1", "plan", "goes", ttl=0.01)
+        deadline = time.monotonic() + PATIENCE
+        with closing(sqlite3.connect(tmp_path / "m.db")) as file:
+            query = "SELECT (SELECT COUNT(*) FROM working_items), (SELECT COUNT(value) FROM scratchpads)"
+            while file.execute(query).fetchone() != (1, 0):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
 
 
 def test_urgent_chores_are_done_when_asked_for() -> None:

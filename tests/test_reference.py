@@ -21,8 +21,12 @@ CLASSES: dict[type, tuple[tuple[str, ...], str]] = {
     mnemon.SessionService: (("sessions",), ""),
     mnemon.StateStore: (("state",), ""),
     mnemon.TaskService: (("tasks",), ""),
+    mnemon.WorkingMemory: (("working",), ""),
+    mnemon.EpisodeService: (("episodes",), ""),
     mnemon.MemoryService: (("memories",), ""),
     mnemon.ConsolidationService: (("consolidation",), ""),
+    mnemon.RetentionService: (("retention",), ""),
+    mnemon.KeyService: (("keys",), ""),
     mnemon.VectorService: (("vectors",), ""),
     mnemon.IndexService: (("indexes",), ""),
     mnemon.AgentService: (("agents",), ""),
@@ -30,7 +34,7 @@ CLASSES: dict[type, tuple[tuple[str, ...], str]] = {
     mnemon.ArtifactService: (("artifacts",), ""),
     mnemon.WorkspaceService: (("workspaces",), ""),
     mnemon.Consumer: (("journal",), "Consumer."),
-    mnemon.HybridMemoryService: (("journal", "opening", "recall", "consolidation"), ""),
+    mnemon.HybridMemoryService: (("journal", "opening", "recall", "episodes", "consolidation"), ""),
 }
 
 FUNCTIONS = {"open": mnemon.open, "mnemon.sync.open": mnemon.sync.open}

@@ -38,6 +38,15 @@ BAD: dict[str, tuple[Any, ...]] = {
     "openai_api_key": (5,),
     "ollama_url": (5, None, "localhost:11434"),
     "redis_url": (5, "localhost:6379"),
+    "working_store": (5, "Redis", "disk"),
+    "working_reads": (5, "cache"),
+    "buffer_ttl": (0, -1, "soon", math.inf),
+    "scratchpad_ttl": (0, -1, "soon", math.inf),
+    "redis_copy_ttl": (0, "soon", math.inf),
+    "encrypted_namespaces": (5, [7], "[not json", ["nowhere"]),
+    "encryption_keys": (5, [7], "[not json"),
+    "encryption_key_file": (5,),
+    "encrypted_vectors": (5, "maybe"),
     "content_url": (5, "folder", "ftp://host/folder"),
     "chunk_tokens": (15, 8193, 1.5, "all"),
     "max_document_bytes": (0, "big"),
@@ -50,6 +59,24 @@ BAD: dict[str, tuple[Any, ...]] = {
     "vector_collection_prefix": (5, "", "Mnemon", "a-b", "9", "x" * 41),
     "qdrant_shards": (0, 1.5, "many"),
     "qdrant_replicas": (0, 1.5, "many"),
+    "consolidate_after": (-1, "soon", math.inf),
+    "consolidation_strategy": (5, "newest"),
+    "retention": (
+        5,
+        "old",
+        "[not json",
+        [{}],
+        [{"name": "x", "max_age_days": -1}],
+        [{"name": "x", "max_days": 1}],
+        [{"name": "x", "types": ["odd"]}],
+        [{"name": "x"}, {"name": "x"}],
+        [{"name": "x", "max_age_days": math.inf}],
+        [mnemon.RetentionPolicy(name="x", versions_kept=0)],
+        [mnemon.RetentionPolicy(name="x", max_size="big")],  # pyright: ignore[reportArgumentType]
+    ),
+    "retention_interval": (-1, "daily", math.inf),
+    "growth_alert": (0, 1.5, "much"),
+    "count_uses": ("perhaps", 5),
 }
 
 
@@ -119,8 +146,10 @@ def test_names_in_the_environment_may_be_in_any_case(monkeypatch: pytest.MonkeyP
 def test_every_setting_can_come_from_the_environment(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     value = {
         "synchronous": "full", "migrate": "false", "url": "sqlite://", "seal_key": "k", "postgres_schema": "s",
-        "create": "false", "background": "false", "remember_events": "user:alice",
+        "create": "false", "background": "false", "remember_events": "user:alice", "encrypted_namespaces": "user",
         "openai_url": "http://a", "ollama_url": "http://b", "redis_url": "redis://c", "content_url": "memory://",
+        "working_store": "redis", "working_reads": "database", "consolidation_strategy": "none",
+        "retention": '[{"name": "short", "max_age_days": 7}]', "count_uses": "false", "encrypted_vectors": "true",
         "vector_collection_prefix": "p", "language_model_price": "0.15, 0.6", "language_model_context": "9000",
     }  # fmt: skip
     monkeypatch.setenv(f"MNEMON_{field.upper()}", value.get(field, "77"))

@@ -627,6 +627,7 @@ def machine(tmp_path: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
         yield lambda: Machine(memory, clock)
 
 
+@pytest.mark.unmeasured
 def test_the_memory_does_what_the_model_does(machine: Any, request: pytest.FixtureRequest) -> None:
     examples = 20 if "postgres" in request.node.name else 60
     run_state_machine_as_test(

@@ -20,7 +20,8 @@ import mnemon
 from mnemon import sync
 from mnemon.errors import InvalidInput, InvalidPath, PathTaken, SnapshotNotFound, WorkspaceFileNotFound
 from mnemon.ignoring import Patterns
-from mnemon.testing.workspaces import HOSTILE, contents_of, fill
+from mnemon.testing.workspace_files import HOSTILE
+from mnemon.testing.workspace_folders import contents_of, fill
 from mnemon.workspaces import folders
 from mnemon.workspaces.paths import check_folder, check_for_windows, check_path, folders_of, is_within
 from mnemon.workspaces.rows import SQL

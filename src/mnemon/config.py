@@ -23,7 +23,7 @@ def load_settings(url: str | None, given: dict[str, Any]) -> Settings:
     unknown = arguments.keys() - known
     if unknown:
         raise InvalidSettings(f"unknown setting {', '.join(sorted(unknown))}; see mnemon.settings.Settings")
-    file = _settings_file()
+    file = settings_file()
     named = {name.upper().removeprefix(_PREFIX).lower() for name in os.environ if name.upper().startswith(_PREFIX)}
     strange = named - known - {"config"}
     if strange:
@@ -34,7 +34,8 @@ def load_settings(url: str | None, given: dict[str, Any]) -> Settings:
     return _validated(arguments, file)
 
 
-def _settings_file() -> Path | None:
+def settings_file() -> Path | None:
+    """The file that has settings, if there is one."""
     named = os.environ.get(f"{_PREFIX}CONFIG")
     if named:
         if not Path(named).is_file():

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mnemon.clock import Clock, moment
 from mnemon.errors import InvalidInput, LeaseLost, NotFound, StoreError
@@ -22,6 +22,8 @@ _SQL = load("journal")
 _PATIENCE = 1.0
 _LONGEST_STRIDE = 1000  # positions that may be left behind while none of them matters
 _LONGEST_REST = 5_000_000  # microseconds until even one is left behind no longer
+
+T = TypeVar("T")
 
 Handler = Callable[[Transaction, Sequence[Change]], Awaitable[None]]
 Preparation = Callable[[Sequence[Change]], Awaitable[Unit[object]]]
@@ -177,9 +179,9 @@ class Consumer:
         """
         if self._owed:
             return True
-        rows = await self._store.fetch(_SQL["get_consumer"], {"name": self.name})
-        _, position, owner, until, updated = rows[0] if rows else (self.name, 0, None, 0, 0)
         now = self._clock.now()
+        rows = await self._store.fetch(_SQL["get_consumer"], {"name": self.name})
+        _, position, owner, until, updated = rows[0] if rows else (self.name, 0, None, 0, now)
         if owner not in (None, self._owner) and until >= now:
             return False
         if await self._journal.read(position, 1, self._wanted):
@@ -273,6 +275,22 @@ class Consumer:
 
 class PassingConsumer(Consumer):
     """One that is not needed for ever."""
+
+    async def hold(self) -> None:
+        """Keep the lease for its whole time from now on; `LeaseLost` if another worker has it."""
+        if await self._take() is None:
+            raise self._lost()
+
+    async def alone(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Do something while no other worker does; None if one does. Whatever comes of it, be forgotten then."""
+        if await self._take() is None:
+            return None
+        try:
+            return await work()
+        finally:
+            with suppress(StoreError):  # then the lease runs out
+                params = {"name": self.name, "owner": self._owner}
+                await self._store.write(lambda tx: tx.execute(_SQL["end_consumer"], params))
 
     async def end(self, last: Callable[[], Awaitable[object]]) -> bool:
         """Do what comes last, and be forgotten; False, having done nothing, while another worker has the lease.

@@ -2,23 +2,39 @@
 
 A content is put first, and is durable then; the record that refers to it follows in a transaction. Content without
 a record does no harm, and is removed by `ArtifactService.cleanup` after a while.
+
+Records refer to a content by the name that it has in the store: its SHA-256 digest, or, if it is encrypted, a name
+that tells nothing without the key (`encryption.contents`). What callers see of it is always its digest: `told`.
 """
 
 import hashlib
 import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import replace
 from functools import partial
 from io import TextIOBase
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeAlias, cast
+from typing import BinaryIO, Protocol, TypeAlias, TypeVar, cast
 
-from mnemon.errors import ContentCorrupt, InvalidInput, InvalidValue
-from mnemon.model import Content
-from mnemon.ports import ContentStore, ContentWriter, Keeping, Runner, Showcase
+from mnemon.encryption.contents import ContentKey, is_sealed_name, key_id_of_name
+from mnemon.encryption.keys import Fetch
+from mnemon.encryption.sealing import Sealing
+from mnemon.errors import ContentCorrupt, InvalidInput, InvalidValue, KeyUnavailable
+from mnemon.model import Artifact, Content, WorkspaceFile
+from mnemon.ports import PIECE, ContentStore, ContentWriter, Keeping, Runner, Showcase
 
-PIECE = 1 << 18
-"""How many bytes are read, hashed and handed over at a time."""
+Described = TypeVar("Described", Artifact, Content, WorkspaceFile)
 
 
 class Readable(Protocol):
@@ -44,24 +60,43 @@ Data: TypeAlias = (
 class Contents:
     """Puts contents into the store and reads them, in constant memory, without holding an event loop up."""
 
-    def __init__(self, keeping: Callable[[], Keeping], runner: Runner) -> None:
+    def __init__(self, keeping: Callable[[], Keeping], runner: Runner, sealing: Sealing | None = None) -> None:
         self._open = keeping
         self._runner = runner
+        self._sealing = sealing or Sealing()
         self._keeping: Keeping | None = None
         self._lock = threading.Lock()
+        self._keys: dict[str, ContentKey] = {}
 
-    async def put(self, data: Data) -> Content:
-        """Keep the data durably; the same data is kept once."""
+    @property
+    def sealing(self) -> Sealing:
+        """What encrypts; records that refer to contents go by the same."""
+        return self._sealing
+
+    # -- keeping
+
+    async def put(self, data: Data, namespace: str) -> Content:
+        """Keep the data durably, encrypted if the namespace is; the same data is kept once, or once for each key.
+
+        What belongs to a session lies in `session:<id>`. The answer has the content's name in place of its digest.
+        """
+        key = await self.key_for(namespace)
         if isinstance(data, AsyncIterable):
-            return await self._take(data)
-        return await self._runner.aside(lambda: self.keep(data))
+            return await self._take(data, key)
+        return await self._runner.aside(lambda: self.keep(data, key))
 
-    def keep(self, data: Data) -> Content:
+    async def key_for(self, namespace: str) -> ContentKey | None:
+        """The key that encrypts what is put there; None if it is not encrypted."""
+        keys = self._sealing.keys
+        scope = None if keys is None else await self._sealing.scope_at(keys.fetch, namespace)
+        return None if keys is None or scope is None else ContentKey(await keys.at_hand(scope))
+
+    def keep(self, data: Data, key: ContentKey | None) -> Content:
         """Like `put`, for threads that may block; the data does not come asynchronously."""
-        return self._intake().take(_pieces(data))
+        return self._intake(key).take(_pieces(data))
 
-    async def _take(self, source: AsyncIterable[bytes]) -> Content:
-        intake = self._intake()
+    async def _take(self, source: AsyncIterable[bytes], key: ContentKey | None) -> Content:
+        intake = self._intake(key)
         try:
             async for pieces in _gathered(source):
                 await self._runner.aside(partial(intake.write_all, pieces))
@@ -70,26 +105,51 @@ class Contents:
             intake.abort()
             raise
 
-    async def read(self, sha256: str, offset: int = 0) -> AsyncGenerator[bytes]:
+    async def put_again(self, names: Iterable[str], namespace: str) -> dict[str, str]:
+        """Contents that are to lie in another namespace too: the names of those that have to be encrypted for it."""
+        key = await self.key_for(namespace)
+        due = [] if key is None else sorted({name for name in names if not key.seals(name)})
+        await self.ready(due)
+        return {name: (await self._runner.aside(partial(self._keep_again, name, key))).sha256 for name in due}
+
+    def _keep_again(self, name: str, key: ContentKey | None) -> Content:
+        return self.keep(self.verified(name), key)
+
+    # -- reading
+
+    async def read(self, name: str, offset: int = 0) -> AsyncGenerator[bytes]:
         """The content in pieces, from `offset` on.
 
-        Read from the beginning it is verified: `ContentCorrupt` comes in place of the last piece. `ContentMissing`
-        if it is not there.
+        Read from the beginning it is verified: `ContentCorrupt` comes in place of the last piece. What is encrypted
+        is verified wherever reading begins. `ContentMissing` if it is not there.
         """
-        flow = _Outflow(lambda: self.verified(sha256, offset))
+        await self.ready([name])
+        flow = _Outflow(lambda: self.verified(name, offset))
         try:
             while piece := await self._runner.aside(flow.next):
                 yield piece
         finally:
             flow.close()
 
-    async def whole(self, sha256: str) -> bytes:
+    async def whole(self, name: str) -> bytes:
         """All of the content at once, verified."""
-        return await self._runner.aside(lambda: b"".join(self.verified(sha256)))
+        await self.ready([name])
+        return await self._runner.aside(lambda: b"".join(self.verified(name)))
 
-    def verified(self, sha256: str, offset: int = 0) -> Generator[bytes]:
-        """Like `read`, for threads that may block."""
-        pieces = self.store.read(sha256, offset)
+    async def remove(self, name: str) -> bool:
+        """Remove a content that no record refers to any more, without waiting for a cleanup; whether it was there."""
+        return await self._runner.aside(lambda: self.store.delete(name, 0))
+
+    def run_by(self, runner: Runner, sealing: Sealing) -> "Contents":
+        """The same contents, for those whose blocking calls another runner sees to; closing is left to this one."""
+        return Contents(self._kept, runner, sealing)
+
+    def verified(self, name: str, offset: int = 0) -> Generator[bytes]:
+        """Like `read`, for threads that may block, of what is `ready`."""
+        sha256, pieces = name, self.store.read(name, offset)
+        if is_sealed_name(name):
+            key = self._keys[key_id_of_name(name)]
+            sha256, pieces = key.content(name).sha256, key.pieces(partial(self.store.read, name), name, offset)
         if offset:
             yield from pieces
             return
@@ -101,9 +161,37 @@ class Contents:
                 yield held
             held = piece
         if digest.hexdigest() != sha256:
-            raise ContentCorrupt(f"the content {sha256} is damaged: what is there has the digest {digest.hexdigest()}")
+            raise ContentCorrupt(f"the content {name} is damaged: what is there has the digest {digest.hexdigest()}")
         if held:
             yield held
+
+    async def ready(self, names: Iterable[str], fetch: Fetch | None = None) -> None:
+        """Have the keys at hand that some contents need; inside a transaction it is told how to `fetch` them."""
+        wanted = {key_id_of_name(name) for name in names if is_sealed_name(name)} - self._keys.keys()
+        if not wanted:
+            return
+        keys = self._sealing.keys
+        if keys is None:
+            raise KeyUnavailable("a content is encrypted, and there is no master key: set encryption_keys")
+        found = await keys.find(fetch or keys.fetch, wanted)
+        self._keys |= {key_id: ContentKey(key) for key_id, key in found.items()}
+
+    async def digests(self, names: Iterable[str], fetch: Fetch | None = None) -> Mapping[str, str]:
+        """The SHA-256 digests of contents, by the names that they have in the store."""
+        known = set(names)
+        await self.ready(known, fetch)
+        return {
+            name: self._keys[key_id_of_name(name)].content(name).sha256 if is_sealed_name(name) else name
+            for name in known
+        }
+
+    async def told(self, items: Sequence[Described]) -> list[Described]:
+        """What callers are told: the same, with the digests of contents in place of their names."""
+        digests = await self.digests(item.sha256 for item in items)
+        return [
+            replace(item, sha256=digests[item.sha256]) if is_sealed_name(item.sha256) else item  # most are not
+            for item in items
+        ]
 
     @property
     def store(self) -> ContentStore:
@@ -127,8 +215,8 @@ class Contents:
                 self._keeping = self._open()
             return self._keeping
 
-    def _intake(self) -> "_Intake":
-        return _Intake(lambda: self.store.new())
+    def _intake(self, key: ContentKey | None) -> "_Intake":
+        return _Intake(lambda: self.store.new(), key)
 
 
 class _Intake:
@@ -137,8 +225,10 @@ class _Intake:
     Nothing is opened before the first piece comes, so whoever gives up before that leaves nothing to close.
     """
 
-    def __init__(self, opener: Callable[[], ContentWriter]) -> None:
+    def __init__(self, opener: Callable[[], ContentWriter], key: ContentKey | None) -> None:
         self._opener = opener
+        self._key = key
+        self._encryptor = None if key is None else key.encryptor()
         self._writer: ContentWriter | None = None
         self._digest = hashlib.sha256()
         self._size = 0
@@ -156,15 +246,18 @@ class _Intake:
     def write_all(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
             with self._lock:
-                self._opened().write(piece)
+                self._opened().write(piece if self._encryptor is None else self._encryptor.add(piece))
                 self._digest.update(piece)
                 self._size += len(piece)
 
     def finish(self) -> Content:
         with self._lock:
-            sha256 = self._digest.hexdigest()
-            self._opened().finish(sha256)
-            return Content(sha256, self._size)
+            content = Content(self._digest.hexdigest(), self._size)
+            if self._key is not None and self._encryptor is not None:
+                content = replace(content, sha256=self._key.name(content))
+                self._opened().write(self._encryptor.finish(content.sha256))
+            self._opened().finish(content.sha256)
+            return content
 
     def abort(self) -> None:
         with self._lock:

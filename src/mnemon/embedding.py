@@ -65,19 +65,20 @@ class Embedding:
         """
         return await self._ready(create=True)
 
-    async def embed_texts(self, texts: Sequence[str]) -> list[dict[int, Vector]]:
+    async def embed_texts(self, texts: Sequence[str], *, cached: bool = True) -> list[dict[int, Vector]]:
         """For each text its vector in every space that is written to, by the space's id.
 
-        A space whose embedders are all down is left out; the consumer `embeddings` sees to it later.
+        A space whose embedders are all down is left out; the consumer `embeddings` sees to it later. What must leave
+        nothing behind is not `cached`.
         """
-        return await self._everywhere(await self._ready(create=True), texts)
+        return await self._everywhere(await self._ready(create=True), texts, cached=cached)
 
-    async def embed_question(self, text: str) -> dict[int, Vector]:
+    async def embed_question(self, text: str, *, cached: bool = True) -> dict[int, Vector]:
         """The vector of a question in every space that is read, by the space's id; none where it cannot be made."""
-        found = await self._everywhere(await self._ready(create=False), [text])
+        found = await self._everywhere(await self._ready(create=False), [text], cached=cached)
         return found[0]
 
-    async def embed_in(self, space: Space, texts: Sequence[str]) -> Vector:
+    async def embed_in(self, space: Space, texts: Sequence[str], *, cached: bool = True) -> Vector:
         """A row for each text, in one space; a row of zeros for a text without a direction.
 
         `EmbedderUnavailable` if it cannot be done now.
@@ -87,7 +88,7 @@ class Embedding:
             return self._embedders.embed(space, cut)
         vectors = np.zeros((len(cut), space.model.dimension), np.float32)
         for piece in chunks([number for number, text in enumerate(cut) if text.strip()], _BATCH):
-            vectors[piece] = await self._embed_batch(space, [cut[number] for number in piece])
+            vectors[piece] = await self._embed_batch(space, [cut[number] for number in piece], cached=cached)
         return vectors
 
     def makes_vectors(self, space: Space) -> bool:
@@ -142,27 +143,29 @@ class Embedding:
         limit = self._settings.max_embedded_chars
         return [_encodable(text[:limit]) for text in texts]
 
-    async def _everywhere(self, spaces: Sequence[Space], texts: Sequence[str]) -> list[dict[int, Vector]]:
+    async def _everywhere(
+        self, spaces: Sequence[Space], texts: Sequence[str], *, cached: bool = True
+    ) -> list[dict[int, Vector]]:
         found: list[dict[int, Vector]] = [{} for _ in texts]
         if len(spaces) == 1:  # nearly always, and then there is nothing to do at once
-            made = [await self._try_to_embed(spaces[0], texts)]
+            made = [await self._try_to_embed(spaces[0], texts, cached)]
         else:
-            made = await self._runner.together(*(self._try_to_embed(space, texts) for space in spaces))
+            made = await self._runner.together(*(self._try_to_embed(space, texts, cached) for space in spaces))
         for space, vectors in zip(spaces, made, strict=True):
             for number, vector in enumerate(vectors):
                 if vector.dot(vector) > 0.5:  # it has a direction, and so the length 1
                     found[number][space.id] = vector
         return found
 
-    async def _try_to_embed(self, space: Space, texts: Sequence[str]) -> "Sequence[Vector]":
+    async def _try_to_embed(self, space: Space, texts: Sequence[str], cached: bool) -> "Sequence[Vector]":
         """A vector for each text, or none at all if it cannot be done now."""
         try:
-            return tuple(await self.embed_in(space, texts))
+            return tuple(await self.embed_in(space, texts, cached=cached))
         except EmbedderUnavailable:
             return ()
 
-    async def _embed_batch(self, space: Space, texts: Sequence[str]) -> Vector:
-        if self._cache is None or self._embedders.is_quick(space):
+    async def _embed_batch(self, space: Space, texts: Sequence[str], *, cached: bool) -> Vector:
+        if self._cache is None or not cached or self._embedders.is_quick(space):
             return await self._runner.aside(lambda: self._embedders.embed(space, texts))
         digests = [digest_of(text) for text in texts]
         known = await self._look_up(self._cache, space, list(dict.fromkeys(digests)))

@@ -20,7 +20,9 @@ MnemonError
 │   ├── AgentNotFound
 │   ├── CycleNotFound
 │   ├── MemoryNotFound
+│   ├── EpisodeNotFound
 │   ├── ReviewNotFound
+│   ├── ArchiveNotFound
 │   ├── ArtifactNotFound
 │   ├── DocumentNotFound
 │   ├── WorkspaceNotFound
@@ -47,6 +49,9 @@ MnemonError
     │       └── InvalidAnswer   it answers, but not with what it was asked for
     ├── StoreBusy               locked for longer than the busy timeout
     ├── StoreCorrupt
+    │   └── TamperedValue       what was encrypted was changed, or moved from where it belongs
+    ├── KeyUnavailable          what was encrypted needs a key that is not given
+    │   └── WrongKey            … or another one than the one of that name
     ├── StoreReadOnly
     ├── StoreFull
     ├── ContentMissing          a record's content is not where contents are kept
@@ -137,8 +142,16 @@ class MemoryNotFound(NotFound):
     """There is no memory, or no such version of it, under this namespace and key."""
 
 
+class EpisodeNotFound(NotFound):
+    """There is no episode with this id."""
+
+
 class ReviewNotFound(NotFound):
     """There is no review with this id."""
+
+
+class ArchiveNotFound(NotFound):
+    """There is no archive with this id."""
 
 
 class WorkspaceNotFound(NotFound):
@@ -243,6 +256,18 @@ class StoreBusy(StoreError):
 
 class StoreCorrupt(StoreError):
     """The file is not a database, or is damaged."""
+
+
+class TamperedValue(StoreCorrupt):
+    """An encrypted value was changed, cut, or moved from the place that it was encrypted for."""
+
+
+class KeyUnavailable(StoreError):
+    """The key of an encrypted value is not among those that were given, or cannot be had at present."""
+
+
+class WrongKey(KeyUnavailable):
+    """A key has the right name, and is not the one that encrypted the value."""
 
 
 class StoreReadOnly(StoreError):

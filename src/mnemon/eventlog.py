@@ -10,6 +10,8 @@ import orjson
 from mnemon import journal
 from mnemon.building import builder
 from mnemon.clock import moment
+from mnemon.encryption.keys import Fetch
+from mnemon.encryption.sealing import Layout, Sealing
 from mnemon.errors import EventExists, InvalidIdentifier, InvalidInput
 from mnemon.journal import Origin
 from mnemon.model import Event
@@ -25,6 +27,7 @@ _LONGEST_ID = 256
 _build = builder(Event)
 _OURS = re.compile(r"#\d+$")
 _UNBOUNDED = 2**31
+_LAYOUT = Layout("events", ("sequence", "id", "body", "state_delta", "actor", "task_id", "created_at"))
 SHORT_READ = 200
 """How many events may be read on the caller's own thread."""
 
@@ -62,18 +65,19 @@ def encode_event(draft: EventDraft, settings: Settings) -> Encoded:
     return Encoded(name, body, delta, orjson.dumps(kept).decode())
 
 
-async def find_known(tx: Transaction, session_id: str, drafts: Iterable[Encoded]) -> dict[str, Event]:
+async def find_known(tx: Transaction, session_id: str, drafts: Iterable[Encoded], sealing: Sealing) -> dict[str, Event]:
     """Those of the drafts that the log has already; `EventExists` if one has other content."""
     known: dict[str, Event] = {}
     for draft in drafts:
         if draft.id is None:
             continue
-        row = await tx.fetch_one(_SQL["find_event"], {"session_id": session_id, "id": draft.id})
-        if row is None:
+        found = await tx.fetch_one(_SQL["find_event"], {"session_id": session_id, "id": draft.id})
+        if found is None:
             continue
+        [row] = await sealing.opened(tx.fetch_all, _LAYOUT, [found], session_id=session_id)
         if not (_is_same(row[2], draft.body) and _is_same(row[3] or "null", draft.kept_delta or "null")):
             raise EventExists(f"event {draft.id!r} of session {session_id!r} exists with other content")
-        [known[draft.id]] = _events(session_id, [row])
+        [known[draft.id]] = _events(session_id, [row], decode_all([row[2]]))
     return known
 
 
@@ -94,6 +98,13 @@ def write_up(
         origin, "event", event_id, "append", namespace=f"session:{session_id}", version=version, payload=payload
     )
     return event, row, told
+
+
+async def sealed(
+    tx: Transaction, rows: Sequence[Mapping[str, Any]], sealing: Sealing, scope: str | None
+) -> Sequence[Mapping[str, Any]]:
+    """Rows of events as they are to be written: encrypted, if their session has a scope."""
+    return await sealing.sealed_in(tx, scope, _LAYOUT, rows)
 
 
 async def archive(
@@ -141,19 +152,19 @@ class Window:
         limit = self.limit if self.last is None else self.last
         return {"session_id": session_id, "after": self.after or 0, "limit": limit}
 
-    def events(self, session_id: str, rows: list[Row]) -> list[Event]:
+    async def events(self, fetch: Fetch, session_id: str, rows: list[Row], sealing: Sealing) -> list[Event]:
         """What `query` answered, in order."""
-        return _events(session_id, rows if self.last is None else rows[::-1])
+        return await _opened(fetch, session_id, rows if self.last is None else rows[::-1], sealing)
 
-    async def read(self, tx: Transaction, session_id: str) -> list[Event]:
+    async def read(self, tx: Transaction, session_id: str, sealing: Sealing) -> list[Event]:
         """The events of the window, in order."""
         rows = await tx.fetch_all(self.query, self.params(session_id))
-        return self.events(session_id, rows)
+        return await self.events(tx.fetch_all, session_id, rows, sealing)
 
-    async def read_with_archive(self, tx: Transaction, session_id: str) -> list[Event]:
+    async def read_with_archive(self, tx: Transaction, session_id: str, sealing: Sealing) -> list[Event]:
         """The events of the window, in order, whether they were archived or not."""
         rows = await (self._read_last(tx, session_id) if self.last is not None else self._read_after(tx, session_id))
-        return _events(session_id, rows)
+        return await _opened(tx.fetch_all, session_id, rows, sealing)
 
     async def _read_last(self, tx: Transaction, session_id: str) -> list[Row]:
         wanted = self.last or 0
@@ -184,8 +195,16 @@ def _own_id(session_id: str, sequence: int) -> str:
     return f"{session_id}#{sequence}"
 
 
-def _events(session_id: str, rows: Sequence[Row]) -> list[Event]:
+async def _opened(fetch: Fetch, session_id: str, rows: Sequence[Row], sealing: Sealing) -> list[Event]:
+    """Rows as events. A body is an object, so that one which is a text is encrypted."""
     bodies = decode_all([row[2] for row in rows])
+    if str in map(type, bodies):
+        rows = await sealing.opened(fetch, _LAYOUT, rows, session_id=session_id)
+        bodies = decode_all([row[2] for row in rows])
+    return _events(session_id, rows, bodies)
+
+
+def _events(session_id: str, rows: Sequence[Row], bodies: Sequence[Any]) -> list[Event]:
     deltas = decode_all([row[3] or "null" for row in rows])
     return [
         _build(session_id, sequence, event_id or _own_id(session_id, sequence), body, delta, actor, task_id, moment(at))

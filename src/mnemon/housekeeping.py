@@ -59,3 +59,16 @@ def _do(chores: Sequence[Callable[[], object]]) -> None:
             chore()
         except MnemonError as error:
             _LOG.warning("a chore failed and will be tried again: %s", error)
+
+
+def seldom(chore: Callable[[], object], interval: float) -> Callable[[], object]:
+    """The chore, done at the most every `interval` seconds however often it is called, and not before the first."""
+    due = time.monotonic() + interval
+
+    def done_when_due() -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + interval
+            chore()
+
+    return done_when_due

@@ -1,35 +1,27 @@
 """The one handle that a program holds: it delegates to the services and decides nothing."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mnemon.access import Access
-from mnemon.clock import Clock
 from mnemon.consumers import Consumer, ConsumerStatus, list_consumers
-from mnemon.contents import Contents
 from mnemon.errors import AccessDenied, InvalidInput
-from mnemon.indexing.router import Router
-from mnemon.indexing.service import IndexService
-from mnemon.indexing.stores import Outside
-from mnemon.indexing.upkeep import Bench
-from mnemon.journal import Journal, match
-from mnemon.language import CheckedModel
-from mnemon.memories import MemoryService
+from mnemon.journal import match
 from mnemon.memories.drafts import draft, draft_of
-from mnemon.memories.findable import Findable
+from mnemon.memories.erasure import each_of
 from mnemon.memories.rows import check_types
-from mnemon.memories.writing import Writing
 from mnemon.model import (
     Change,
     ConsolidationReport,
     Context,
+    Episode,
+    EpisodeKind,
     Hit,
     Memory,
     MemoryDraft,
     MemoryType,
+    Offer,
     Page,
     Principal,
     Progress,
@@ -37,88 +29,19 @@ from mnemon.model import (
     Verification,
 )
 from mnemon.namespaces import EVERYTHING
-from mnemon.ports import Expander, Indexes, Reranker, Runner, Store
 from mnemon.scopes import scope_of
-from mnemon.seals import Seals
-from mnemon.sessions import SessionService
-from mnemon.settings import Settings
+from mnemon.services import Services
 from mnemon.sql import chunks
-from mnemon.state import StateStore
-from mnemon.tasks import TaskService
-from mnemon.vectors import VectorService
 
 if TYPE_CHECKING:  # slow to import, or not needed by everybody
     from mnemon.agents import AgentService
-    from mnemon.artifacts import ArtifactService
-    from mnemon.consolidation.service import ConsolidationService
-    from mnemon.documents import DocumentService
-    from mnemon.embedding import Embedding
-    from mnemon.retrieval.contexts import Contexts
-    from mnemon.retrieval.recall import Recall
-    from mnemon.workspaces import WorkspaceService
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a service is put together from."""
-
-    store: Store
-    clock: Clock
-    settings: Settings
-    closing: Callable[[], Awaitable[None]]
-    runner: Runner
-    index: Callable[[Store, Runner], Indexes]
-    embedding: "Callable[[Store, Runner], Embedding] | None"
-    """None if nothing is to be embedded."""
-    contents: Contents
-    outside: Sequence[Outside] = ()
-    reranker: Reranker | None = None
-    expander: Expander | None = None
-    language: Callable[[], CheckedModel | None] = lambda: None
-    """The language model, if there is one; it is loaded when it is first asked for."""
-
-
-class HybridMemoryService:
+class HybridMemoryService(Services):
     """Sessions, state, tasks and memories over one database, with one journal of all changes.
 
     Get one from `mnemon.open`. Close it, or enter it as a context manager.
     """
-
-    def __init__(self, parts: Parts, principal: Principal | None = None) -> None:
-        self._parts = parts
-        access = Access(principal)
-        arguments = (parts.store, parts.clock, parts.settings, access)
-        embedding = parts.embedding
-        self._indexes = cache(lambda: parts.index(parts.store, parts.runner))
-        self._embedding = None if embedding is None else cache(lambda: embedding(parts.store, parts.runner))
-        self.sessions = SessionService(*arguments)
-        self.state = StateStore(*arguments)
-        self.tasks = TaskService(*arguments)
-        writing = Writing(*arguments, Findable(self._indexes, self._embedding))
-        self.memories = MemoryService(*arguments, writing, lambda: self.consolidation)
-        self.vectors = VectorService(
-            *arguments, parts.runner, self._indexes, self._embedding, self.memories, writing, parts.outside
-        )
-        self.index = IndexService(self._bench(), access)
-        self._arguments = arguments
-        self._writing = writing
-        self._access = access
-        self._journal = Journal(parts.store, access)
-        self._seals = Seals(parts.store, parts.clock, parts.settings.seal_key)
-
-    @cached_property
-    def artifacts(self) -> "ArtifactService":
-        """The files of sessions."""
-        from mnemon.artifacts import ArtifactService  # noqa: PLC0415 - not needed by everybody
-
-        return ArtifactService(*self._arguments, self._parts.contents, self._parts.runner)
-
-    @cached_property
-    def workspaces(self) -> "WorkspaceService":
-        """The file trees of agents."""
-        from mnemon.workspaces import WorkspaceService  # noqa: PLC0415
-
-        return WorkspaceService(*self._arguments, self._parts.contents, self._parts.runner)
 
     @cached_property
     def agents(self) -> "AgentService":
@@ -127,23 +50,6 @@ class HybridMemoryService:
 
         return AgentService(
             *self._arguments, self._parts.runner, self.memories, self._writing, self.workspaces, self.recall
-        )
-
-    @cached_property
-    def documents(self) -> "DocumentService":
-        """Files whose chunks are memories."""
-        from mnemon.documents import DocumentService  # noqa: PLC0415
-
-        return DocumentService(*self._arguments, self._parts.runner, self._indexes, self._embedding, self._writing)
-
-    @cached_property
-    def consolidation(self) -> "ConsolidationService":
-        """Making one of memories that say the same or deny each other."""
-        from mnemon.consolidation.service import ConsolidationService  # noqa: PLC0415
-
-        parts = self._parts
-        return ConsolidationService(
-            *self._arguments, parts.runner, self._indexes, self.memories, self._writing, parts.language
         )
 
     async def remember(
@@ -215,7 +121,11 @@ class HybridMemoryService:
         """
         longest = self._parts.settings.max_namespace_length
         scope = scope_of(self._access, namespaces, longest, check_types(types), where, min_trust)
-        return await self._recaller.recall(query, scope, k=k, offset=offset, as_of=as_of, explain=explain)
+        self._writing.sealing.refuse_filter(scope.prefixes, where)
+        hits = await self._recaller.recall(query, scope, k=k, offset=offset, as_of=as_of, explain=explain)
+        if self._parts.uses is not None:
+            self._parts.uses.note([hit.memory for hit in hits])
+        return hits
 
     async def context(
         self,
@@ -230,7 +140,58 @@ class HybridMemoryService:
         That is the session's state and recent events, and memories: at or below the namespaces, or else of
         the session, its user, app and project, or else all.
         """
-        return await self._contexts.context(query, session_id, namespaces, budget)
+        context = await self._contexts.context(query, session_id, namespaces, budget)
+        if self._parts.uses is not None:
+            self._parts.uses.note(context.citations)
+        return context
+
+    async def fetch_recent_context(self, session_id: str, *, limit: int = 50, budget: int = 2000) -> Context:
+        """What a session is at now, in at most `budget` tokens, with no question asked.
+
+        That is its state and scratchpads, the newest of what its events and buffers say (`limit` of them at the
+        most), and summaries of the last episodes of its user.
+        """
+        return await self._recent.fetch(session_id, limit, budget)
+
+    async def upsert_vector(
+        self,
+        id: str,
+        embedding: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        namespace: str = "app:vectors",
+        text: str | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> Memory:
+        """Keep a vector under an id, in place of the one that was there; see `VectorService.store`."""
+        return await self.vectors.store(
+            id, embedding, metadata, namespace=namespace, text=text, actor=actor, task_id=task_id
+        )
+
+    async def store_episode(
+        self,
+        entries: Iterable[Any],
+        *,
+        kind: str = EpisodeKind.CONVERSATION,
+        namespace: str | None = None,
+        session_id: str | None = None,
+        title: str = "",
+        participants: Iterable[str] | None = None,
+        offers: Iterable[Offer | Mapping[str, Any]] | None = None,
+        outcome: Any = None,
+        started_at: datetime | None = None,
+        ended_at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        task_id: str | None = None,
+    ) -> Episode:
+        """Store what happened, for consolidation to make a summary and facts of; see `EpisodeService.store`."""
+        return await self.episodes.store(
+            entries, kind=kind, namespace=namespace, session_id=session_id, title=title, participants=participants,
+            offers=offers, outcome=outcome, started_at=started_at, ended_at=ended_at, metadata=metadata, actor=actor,
+            task_id=task_id,
+        )  # fmt: skip
 
     async def forget(
         self,
@@ -244,8 +205,14 @@ class HybridMemoryService:
         """Forget a memory, or without a key all at or below the namespace; how many there were.
 
         They are deleted softly and can be restored; `erase` purges them, and those that were deleted before too.
+        Without a key it also erases the episodes there, and counts them: see `EpisodeService.erase`.
         """
-        return await self.memories.forget_memories(namespace, key, erase=erase, actor=actor, task_id=task_id)
+        if key is not None or not erase:
+            return await self.memories.forget_memories(namespace, key, erase=erase, actor=actor, task_id=task_id)
+        return await each_of(  # episodes first: whoever is at one of them can remember nothing of it afterwards
+            lambda: self.episodes.erase(namespace, actor=actor, task_id=task_id),
+            lambda: self.memories.forget_memories(namespace, erase=True, actor=actor, task_id=task_id),
+        )
 
     async def consolidate(
         self,
@@ -279,31 +246,6 @@ class HybridMemoryService:
         if self._access.principal is not None:
             raise AccessDenied("a handle that is bound to a principal cannot become another")
         return HybridMemoryService(self._parts, principal)
-
-    @cached_property
-    def _recaller(self) -> "Recall":
-        from mnemon.retrieval.recall import Helpers, Recall  # noqa: PLC0415 - needs numpy
-
-        parts = self._parts
-        return Recall(
-            parts.store, parts.clock, parts.runner, self._indexes(),
-            None if self._embedding is None else self._embedding(),
-            Router(parts.store, self._indexes, parts.runner, parts.outside),
-            Helpers(parts.expander, parts.reranker),
-        )  # fmt: skip
-
-    @cached_property
-    def _contexts(self) -> "Contexts":
-        from mnemon.retrieval.contexts import Contexts  # noqa: PLC0415 - needs numpy
-
-        parts = self._parts
-        return Contexts(self.sessions, self.artifacts, self._recaller, self._access, parts.settings, parts.runner)
-
-    def _bench(self) -> Bench:
-        parts = self._parts
-        return Bench(
-            parts.store, parts.clock, parts.settings, parts.runner, self._indexes, self._embedding, parts.outside
-        )
 
     def changes(
         self,

@@ -6,13 +6,17 @@ from typing import Any
 from mnemon import eventlog, journal, state
 from mnemon.access import Access
 from mnemon.clock import Clock, moment, moment_or_none
+from mnemon.encryption.envelope import is_sealed
+from mnemon.encryption.keys import Fetch
+from mnemon.encryption.sealing import Layout, Sealing
+from mnemon.encryption.vault import Vault
 from mnemon.errors import ConflictError, EventExists, InvalidStatus, InvalidTransition, SessionExists, SessionNotFound
 from mnemon.eventlog import EventDraft, Window
 from mnemon.journal import Origin, origin_of
 from mnemon.model import Event, Page, Session, SessionStatus
 from mnemon.namespaces import check_identifier
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
-from mnemon.ports import Store, Transaction
+from mnemon.ports import Row, Store, Transaction
 from mnemon.settings import Settings
 from mnemon.sql import equal, load, params_of
 from mnemon.state import Owners, SessionRow, StateStore
@@ -21,6 +25,7 @@ from mnemon.values import decode, encode_metadata
 _SQL = load("sessions")
 _STATE = load("state")
 _NEWEST = 2**63 - 1
+_LAYOUT = Layout("sessions", SessionRow._fields)
 
 TRANSITIONS: Mapping[SessionStatus, frozenset[SessionStatus]] = {
     SessionStatus.CREATED: frozenset({SessionStatus.ACTIVE, SessionStatus.TERMINATED}),
@@ -37,12 +42,15 @@ _AFTER_EVENT = {"created": "active", "active": "active", "paused": "paused"}
 class SessionService:
     """Creates sessions, appends to their logs and keeps to their life cycle."""
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, settings: Settings, access: Access, sealing: Sealing | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
         self._access = access
-        self._state = StateStore(store, clock, settings, access)
+        self._sealing = sealing or Sealing()
+        self._state = StateStore(store, clock, settings, access, self._sealing)
         lock = store.dialect.row_lock
         self._get = _SQL["get_session"].where(access.sessions("read")), params_of(access.sessions("read"))
         self._hold = _SQL["get_session"].where(access.sessions("write"), lock), params_of(access.sessions("write"))
@@ -70,12 +78,15 @@ class SessionService:
         text = encode_metadata(metadata, self._settings.max_value_bytes)
         origin = self._origin(owners, actor, None)
         params = {"id": session_id, "app_name": app_name, "user_id": user_id, "project_id": project_id}
+        if self._sealing.is_active:
+            await self._sealing.prepare_owners(session_id, app_name, user_id, project_id)
 
         async def unit(tx: Transaction) -> None:
-            if not await tx.execute(_SQL["insert_session"], {**params, "metadata": text, "now": origin.now}):
+            kept = await self._sealed_metadata(tx, owners, text)
+            if not await tx.execute(_SQL["insert_session"], {**params, "metadata": kept, "now": origin.now}):
                 raise SessionExists(f"session {session_id!r} exists already; choose another id")
             rows = state.rows_of(owners, delta, origin.now)
-            await state.merge(tx, rows, self._access)
+            await state.merge(tx, rows, self._access, self._vault(owners))
             entries = state.entries(origin, "merge", rows, own=True)
             await journal.record(tx, [_entry(origin, "create", session_id, 1), *entries])
 
@@ -98,8 +109,10 @@ class SessionService:
             row = await self._find(tx, session_id)
             if row is None:
                 return None
-            values = await state.read_all(tx, row.owners, self._access)
-            return _session(row, values, await window.read(tx, session_id))
+            values = await state.read_all(tx, row.owners, self._access, self._sealing)
+            if is_sealed(row.metadata):
+                [row] = await self._opened(tx.fetch_all, [row])
+            return _session(row, values, await window.read(tx, session_id, self._sealing))
 
         return await self._store.read(unit, long=window.is_long)
 
@@ -146,11 +159,13 @@ class SessionService:
         if not drafts:
             return []
         now, actor, _, _, task_id = origin_of(self._access, self._clock.now(), actor, task_id)
+        if self._sealing.is_active:
+            await self._sealing.prepare_session(session_id)
 
         async def unit(tx: Transaction) -> list[Event]:
             row = await self._locked(tx, session_id)
             origin = Origin(now, actor, row.user_id, session_id, task_id)
-            known = await eventlog.find_known(tx, session_id, drafts) if named else {}
+            known = await eventlog.find_known(tx, session_id, drafts, self._sealing) if named else {}
             fresh = [draft for draft in drafts if draft.id not in known] if known else drafts
             if not fresh:
                 return [known[draft.id] for draft in drafts if draft.id]
@@ -179,12 +194,13 @@ class SessionService:
         if self._access.principal is None and not archived and not window.is_long:
             rows = await self._store.fetch(window.query, window.params(session_id))
             if rows:  # then there is such a session
-                return window.events(session_id, rows)
+                return await window.events(self._store.fetch, session_id, rows, self._sealing)
 
         async def unit(tx: Transaction) -> list[Event]:
             if await self._find(tx, session_id) is None:
                 raise _not_found(session_id)
-            return await (window.read_with_archive if archived else window.read)(tx, session_id)
+            read = window.read_with_archive if archived else window.read
+            return await read(tx, session_id, self._sealing)
 
         return await self._store.read(unit, long=window.is_long)
 
@@ -231,13 +247,15 @@ class SessionService:
     ) -> int:
         """Replace the session's metadata; its new version."""
         text = encode_metadata(metadata, self._settings.max_value_bytes)
+        await self._sealing.prepare_session(session_id)
 
         async def unit(tx: Transaction) -> int:
             row = await self._locked(tx, session_id)
             _check_version(session_id, expected_version, row.version)
             origin = self._origin(row.owners, actor, task_id)
             version = await state.touch(tx, row, origin.now)
-            await tx.execute(_SQL["set_metadata"], {"id": session_id, "metadata": text})
+            kept = await self._sealed_metadata(tx, row.owners, text)
+            await tx.execute(_SQL["set_metadata"], {"id": session_id, "metadata": kept})
             await journal.record(tx, [_entry(origin, "metadata", session_id, version)])
             return version
 
@@ -256,7 +274,8 @@ class SessionService:
             for scope in ("temp", "session"):
                 await tx.execute(_STATE["clear_namespace"], {"namespace": f"{scope}:{session_id}"})
             origin = self._origin(row.owners, actor, task_id)
-            await journal.record(tx, [_entry(origin, "delete", session_id, row.version + 1)])
+            told = _entry(origin, "delete", session_id, row.version + 1, {"app_name": row.app_name})
+            await journal.record(tx, [told])
 
         await self._store.write(unit)
 
@@ -276,7 +295,7 @@ class SessionService:
         params = {"limit": check_limit(limit), "user_id": user_id, **params_of(conditions)}
         query = _SQL["list_active" if user_id is None else "list_active_of_user"]
         rows = await self._store.fetch(query.where(conditions), params)
-        return [_session(SessionRow(*row)) for row in rows]
+        return [_session(row) for row in await self._opened(self._store.fetch, rows)]
 
     async def list_sessions(
         self,
@@ -294,7 +313,8 @@ class SessionService:
         conditions = [*exact, *self._access.sessions("read")]
         before, before_id = decode_cursor(cursor, "sessions", (_NEWEST, ""))
         params = {"limit": check_limit(limit), "before": before, "before_id": before_id, **params_of(conditions)}
-        rows = [SessionRow(*row) for row in await self._store.fetch(_SQL["list_sessions"].where(conditions), params)]
+        found = await self._store.fetch(_SQL["list_sessions"].where(conditions), params)
+        rows = await self._opened(self._store.fetch, found)
         more = encode_cursor("sessions", rows[-1].created_at, rows[-1].id) if len(rows) == limit else None
         return Page(tuple(_session(row) for row in rows), more)
 
@@ -316,7 +336,7 @@ class SessionService:
     ) -> list[Event]:
         """Write events, what they change and what the journal says of it."""
         session_id, version, last = session.id, session.version, session.event_count
-        owners = session.owners
+        owners, vault = session.owners, self._vault(session.owners)
         await state.touch(tx, session, origin.now, status=_AFTER_EVENT[session.status], events=len(drafts))
         events: list[Event] = []
         rows: list[dict[str, Any]] = []
@@ -330,15 +350,33 @@ class SessionService:
             rows.append(row)
             entries.append(told)
             changed += delta
-        await tx.execute_many(_SQL["insert_event"], rows)
+        written = rows if vault is None else await eventlog.sealed(tx, rows, self._sealing, self._scope(owners))
+        await tx.execute_many(_SQL["insert_event"], written)
         if changed:
-            await state.merge(tx, changed, self._access)
+            await state.merge(tx, changed, self._access, vault)
             entries += state.entries(origin, "merge", changed, own=False)
         kept = self._settings.max_events_kept
         if kept is not None:
             entries += await eventlog.archive(tx, session_id, kept, last + len(drafts), session.archived_count, origin)
         await journal.record(tx, entries)
         return events
+
+    def _vault(self, owners: Owners) -> Vault | None:
+        return Vault(self._sealing, owners, self._store.dialect.row_lock) if self._sealing.is_active else None
+
+    def _scope(self, owners: Owners) -> str | None:
+        """The scope under which what belongs to a session is encrypted."""
+        session_id, app_name, user_id, project_id = owners
+        return self._sealing.session_scope(session_id or "", app_name or "", user_id or "", project_id)
+
+    async def _sealed_metadata(self, tx: Transaction, owners: Owners, text: str) -> str:
+        row = {"id": owners.session_id, "metadata": text}
+        [sealed] = await self._sealing.sealed_in(tx, self._scope(owners), _LAYOUT, [row])
+        return sealed["metadata"]
+
+    async def _opened(self, fetch: Fetch, rows: Sequence[Row]) -> list[SessionRow]:
+        """Rows of sessions, with their metadata as it was before it was encrypted."""
+        return [SessionRow(*row) for row in await self._sealing.opened(fetch, _LAYOUT, rows)]
 
     async def _mark(self, tx: Transaction, session_id: str, status: SessionStatus, now: int) -> None:
         """What else comes with a status: a stamp, and the end of what was temporary."""

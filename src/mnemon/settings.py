@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mnemon.model import MemoryType, RetentionPolicy
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -48,6 +50,15 @@ class Settings:
     seal_key: str | None = field(default=None, repr=False)
     """A secret that the seals are made with, so that nobody without it can forge them."""
 
+    encrypted_namespaces: tuple[str, ...] = ()
+    """What is encrypted: namespaces, with all below them, and what belongs to the sessions of those that are users'."""
+    encryption_keys: tuple[str, ...] = field(default=(), repr=False)
+    """Master keys as `NAME:KEY`, the key being 32 bytes in base64. The first encrypts; the others are older."""
+    encryption_key_file: str | None = None
+    """A file that has such keys instead, one in each line."""
+    encrypted_vectors: bool = False
+    """Keep vectors of encrypted memories, so that they are found by meaning. A vector tells much of what was said."""
+
     embedder: str | None = None
     """What turns texts into vectors, as `providers.loading` reads it: `static`, `onnx`, `openai:…`, `none` for nothing.
 
@@ -69,6 +80,17 @@ class Settings:
     """Where embedders and language models `ollama:…` are asked."""
     redis_url: str | None = field(default=None, repr=False)  # it may hold a password
     """A Redis that keeps the vectors of slow embedders instead of the database: `redis://host:6379/0`."""
+
+    working_store: Literal["database", "redis"] = "database"
+    """Where working memory is: `redis` also keeps a copy in the Redis at `redis_url`; the database has it all."""
+    working_reads: Literal["redis", "database"] = "redis"
+    """What is read first if there is a copy in Redis. The database answers whatever Redis cannot."""
+    buffer_ttl: float | None = None
+    """How long an item stays in a buffer, if it was not appended with a `ttl`; `None` until it is drained."""
+    scratchpad_ttl: float | None = None
+    """How long a scratchpad stays after it was set, if that was not with a `ttl`; `None` as long as its session."""
+    redis_copy_ttl: float = 3600.0
+    """How long Redis keeps a copy that nobody uses."""
 
     language_model: str | None = None
     """What summarises and merges memories: `openai:NAME` or `ollama:NAME`; `None` for what needs no model."""
@@ -101,3 +123,25 @@ class Settings:
     """How long the background waits after a change, so that a burst of changes is indexed together."""
     remember_events: tuple[str, ...] = ("session",)
     """Of which sessions events become memories: prefixes of their `session:`, `user:`, `app:` or `project:`."""
+
+    consolidate_after: float | None = 1800.0
+    """How long a buffer is left alone before the background drains it into an episode; 0 or `None` switches off that
+    the background consolidates. What a session that has ended leaves is not waited for."""
+    consolidation_strategy: Literal["latest_wins", "highest_trust", "merge", "llm_based", "review", "none"] | None = (
+        "latest_wins"
+    )
+    """Which of two facts is to stay that deny each other, when episodes are consolidated; `none` leaves both."""
+
+    retention: tuple[RetentionPolicy, ...] = (
+        RetentionPolicy(name="episodes", types=(MemoryType.EPISODIC,), max_age_days=90),
+    )
+    """What is removed when it is too old, too large or of no use any more: policies by namespace and type.
+
+    Those that are set take the place of the default, which keeps episodic memories for 90 days.
+    """
+    retention_interval: float | None = 86_400.0
+    """How often the background applies them and measures growth; 0 or `None` leaves it to `memory.retention.apply`."""
+    growth_alert: int | None = 1_000_000_000
+    """More bytes than this in a week are told in the log, the journal and the report; `None` for no alert."""
+    count_uses: bool = True
+    """Count how often memories are recalled, which their relevance is reckoned from."""

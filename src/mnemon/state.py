@@ -10,6 +10,10 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from mnemon.access import Access
 from mnemon.clock import Clock, moment
+from mnemon.encryption.envelope import is_sealed
+from mnemon.encryption.keys import Fetch
+from mnemon.encryption.sealing import Sealing
+from mnemon.encryption.vault import STATE, Vault
 from mnemon.errors import ConflictError, InvalidInput, InvalidTransition, InvalidValue, SessionNotFound
 from mnemon.journal import Journal, Origin, entry, match, origin_of, record
 from mnemon.model import Level, SessionStatus, StateEntry
@@ -122,10 +126,12 @@ def allow(access: Access, namespaces: Iterable[str], level: Level) -> None:
             access.require(namespace, level)
 
 
-async def merge(tx: Transaction, rows: Sequence[Mapping[str, Any]], access: Access) -> None:
-    """Write the rows of a delta, each over what its key has at that moment."""
+async def merge(tx: Transaction, rows: Sequence[Mapping[str, Any]], access: Access, vault: Vault | None = None) -> None:
+    """Write the rows of a delta, each over what its key has at that moment; those that are encrypted with `vault`."""
     if access.principal:
         allow(access, {row["namespace"] for row in rows}, "write")
+    if vault is not None:
+        rows = [row for row in rows if await vault.put(tx, row) is None]
     await tx.execute_many(_SQL["merge_entry"], rows)
 
 
@@ -174,14 +180,23 @@ async def touch(tx: Transaction, session: SessionRow, now: int, *, status: str |
     return version
 
 
-async def read_all(tx: Transaction, owners: Owners, access: Access) -> dict[str, Any]:
+async def read_all(tx: Transaction, owners: Owners, access: Access, sealing: Sealing) -> dict[str, Any]:
     """Every key that these owners have and the caller may read."""
     found: dict[str, Any] = {}
     for namespace in owners.namespaces():
         if namespace.startswith(_OWN) or access.allows(namespace, "read"):
-            for key, value, _, _ in await tx.fetch_all(_SQL["list_entries"], _bounds(namespace, "")):
+            rows = await tx.fetch_all(_SQL["list_entries"], _bounds(namespace, ""))
+            for key, value, _, _ in await _opened(sealing, tx.fetch_all, namespace, rows):
                 found[key] = decode(value)
     return found
+
+
+async def _opened(sealing: Sealing, fetch: Fetch, namespace: str, rows: Sequence[Row]) -> Sequence[Row]:
+    """Rows of entries as they were before they were encrypted, if any were."""
+    for row in rows:
+        if row[1] is not None and is_sealed(row[1]):
+            return await sealing.opened(fetch, STATE, rows, namespace=namespace)
+    return rows
 
 
 class StateStore:
@@ -191,11 +206,14 @@ class StateStore:
     `app_name=` and `user_id=` for `user:`, `app_name=` for `app:`, `project_id=` for `project:`.
     """
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, settings: Settings, access: Access, sealing: Sealing | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
         self._access = access
+        self._sealing = sealing or Sealing()
         self._journal = Journal(store, access)
 
     async def get(self, key: str, *, default: Any = None, **owner: Unpack[Owner]) -> Any:
@@ -210,7 +228,11 @@ class StateStore:
         async def unit(tx: Transaction) -> StateEntry | None:
             namespace = (await self._resolve(tx, owner, [key], "read")).namespace(key)
             row = await tx.fetch_one(_SQL["get_entry"], {"namespace": namespace, "key": key})
-            return _state_entry(row) if row else None
+            if row is None:
+                return None
+            if is_sealed(row[1]):
+                [row] = await self._sealing.opened(tx.fetch_all, STATE, [row], namespace=namespace)
+            return _state_entry(row)
 
         return await self._store.read(unit)
 
@@ -230,14 +252,15 @@ class StateStore:
     ) -> dict[str, int]:
         """Set several keys at once, of any scopes, all or none; their new versions."""
         encoded = encode_delta(delta, self._settings)
+        await self._prepare(owner, delta)
 
         async def unit(tx: Transaction) -> dict[str, int]:
             owners = await self._resolve(tx, owner, list(delta), "write")
             origin = self._origin(owners, actor, task_id)
             rows = rows_of(owners, encoded, origin.now)
-            versions = await tx.fetch_each(_SQL["merge_entry_returning"], rows)
+            versions = await self._merged(tx, owners, rows)
             await record(tx, entries(origin, "merge", rows, own=True))
-            return {row["key"]: version for row, (version,) in zip(rows, versions, strict=True)}
+            return versions
 
         return await self._store.write(unit) if encoded else {}
 
@@ -256,10 +279,11 @@ class StateStore:
         Returns the new version; `ConflictError` if it has another.
         """
         [(_, encoded)] = encode_delta({key: value}, self._settings)
+        await self._prepare(owner, [key])
 
         async def unit(tx: Transaction) -> int:
             owners = await self._resolve(tx, owner, [key], "write")
-            version = await _replace(tx, owners.namespace(key), key, encoded, expected_version, self._clock.now())
+            version = await self._replace(tx, owners, key, encoded, expected_version)
             if version is None:
                 raise await self._conflict(tx, owners.namespace(key), key, expected_version)
             return await self._record(tx, owners, "set", key, version, actor, task_id)
@@ -282,14 +306,16 @@ class StateStore:
         should be quick and have no effect of its own.
         """
         self._check(key)
+        await self._prepare(owner, [key])
 
         async def unit(tx: Transaction) -> Any:
             owners = await self._resolve(tx, owner, [key], "write")
             namespace = owners.namespace(key)
-            row = await tx.fetch_one(_SQL["get_entry"], {"namespace": namespace, "key": key})
+            rows = await tx.fetch_all(_SQL["get_entry"], {"namespace": namespace, "key": key})
+            row = (await _opened(self._sealing, tx.fetch_all, namespace, rows))[0] if rows else None
             value = function(decode(row[1]) if row else default)
             [(_, encoded)] = encode_delta({key: value}, self._settings)
-            version = await _replace(tx, namespace, key, encoded, row[2] if row else 0, self._clock.now())
+            version = await self._replace(tx, owners, key, encoded, row[2] if row else 0)
             if version is None:
                 raise Raced
             await self._record(tx, owners, "set", key, version, actor, task_id)
@@ -328,7 +354,8 @@ class StateStore:
 
         async def unit(tx: Transaction) -> list[StateEntry]:
             namespace = (await self._resolve(tx, owner, [prefix], "read")).namespace(prefix)
-            return [_state_entry(row) for row in await tx.fetch_all(_SQL["list_entries"], _bounds(namespace, prefix))]
+            rows = await tx.fetch_all(_SQL["list_entries"], _bounds(namespace, prefix))
+            return [_state_entry(row) for row in await _opened(self._sealing, tx.fetch_all, namespace, rows)]
 
         return await self._store.read(unit)
 
@@ -351,8 +378,8 @@ class StateStore:
             for key in change.payload.get("keys", ()):
                 if key.startswith(prefix) and scope_of(key) == scope_of(prefix):
                     rows = await self._store.fetch(_SQL["get_entry_or_trace"], {"namespace": namespace, "key": key})
-                    if rows:
-                        yield _state_entry(rows[0])
+                    for row in await _opened(self._sealing, self._store.fetch, namespace, rows):
+                        yield _state_entry(row)
 
     async def _resolve(self, tx: Transaction, owner: Owner, keys: Sequence[str], level: Level) -> Owners:
         """Whose state it is, having checked that there is such a session and that it may be done."""
@@ -377,6 +404,45 @@ class StateStore:
                 raise InvalidTransition(f"session {session_id!r} is {session.status}; its state can no longer change")
             await touch(tx, session, self._clock.now())
         return session.owners
+
+    async def _prepare(self, owner: Owner, keys: Iterable[str]) -> None:
+        """Have the data keys at hand, if anything is encrypted, before a transaction is begun."""
+        if self._sealing.is_active:
+            owners = _checked(owner)
+            if owners.session_id is not None:
+                await self._sealing.prepare_session(owners.session_id)
+                return
+            namespaces = {owners.namespace(key) for key in keys}
+            allow(self._access, namespaces, "write")
+            await self._sealing.prepare(list(namespaces))
+
+    def _vault(self, owners: Owners) -> Vault | None:
+        return Vault(self._sealing, owners, self._store.dialect.row_lock) if self._sealing.is_active else None
+
+    async def _merged(self, tx: Transaction, owners: Owners, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        """Write rows, each over what its key has; the keys' new versions."""
+        versions: dict[str, int] = {}
+        if (vault := self._vault(owners)) is not None:
+            for row in rows:
+                if (version := await vault.put(tx, row)) is not None:
+                    versions[row["key"]] = version
+            rows = [row for row in rows if row["key"] not in versions]
+        written = await tx.fetch_each(_SQL["merge_entry_returning"], rows)
+        versions |= {row["key"]: version for row, (version,) in zip(rows, written, strict=True)}
+        return versions
+
+    async def _replace(self, tx: Transaction, owners: Owners, key: str, value: str, expected: int) -> int | None:
+        """Write a value if the key has the version, or none if that is 0; its new version, or None if it has not."""
+        row: dict[str, Any] = {
+            "namespace": owners.namespace(key), "key": key, "value": value, "expected": expected,
+            "now": self._clock.now(),
+        }  # fmt: skip
+        if (vault := self._vault(owners)) is not None:
+            if not expected and (made := await vault.put(tx, row, create=True)) is not None:
+                return made or None
+            row["value"] = await vault.sealed(tx, row, expected + 1)
+        written = await tx.fetch_one(_SQL["replace_entry" if expected else "create_entry"], row)
+        return written[0] if written else None
 
     async def _record(
         self,
@@ -411,12 +477,6 @@ def _checked(owner: Owner) -> Owners:
         raise InvalidInput(f"unknown argument {', '.join(sorted(unknown))}; an owner has {', '.join(names)}")
     values = (owner.get(name) for name in names)
     return Owners(*(v if v is None else check_identifier(n, v) for n, v in zip(names, values, strict=True)))
-
-
-async def _replace(tx: Transaction, namespace: str, key: str, value: str, expected: int, now: int) -> int | None:
-    params = {"namespace": namespace, "key": key, "value": value, "expected": expected, "now": now}
-    row = await tx.fetch_one(_SQL["replace_entry" if expected else "create_entry"], params)
-    return row[0] if row else None
 
 
 def _bounds(namespace: str, prefix: str) -> dict[str, Any]:

@@ -20,15 +20,19 @@ from mnemon.consolidation.service import ConsolidationService
 from mnemon.consumers import Consumer
 from mnemon.coroutines import complete
 from mnemon.documents import DocumentService
+from mnemon.episodes import EpisodeService
 from mnemon.hybrid import HybridMemoryService
 from mnemon.indexing.service import IndexService
+from mnemon.keys import KeyService
 from mnemon.memories import MemoryService
 from mnemon.model import Principal
-from mnemon.ports import Expander, Reranker
+from mnemon.ports import Expander, KeyProvider, Reranker
+from mnemon.retention.service import RetentionService
 from mnemon.sessions import SessionService
 from mnemon.state import StateStore
 from mnemon.tasks import TaskService
 from mnemon.vectors import VectorService
+from mnemon.working import WorkingMemory
 from mnemon.workspaces import WorkspaceService
 
 P = ParamSpec("P")
@@ -130,6 +134,23 @@ class BlockingTasks(_Face):
     list = blocking(TaskService.list)
 
 
+class BlockingWorking(_Face):
+    """`WorkingMemory`, blocking."""
+
+    append = blocking(WorkingMemory.append)
+    recent = blocking(WorkingMemory.recent)
+    buffers = blocking(WorkingMemory.buffers)
+    drain = blocking(WorkingMemory.drain)
+    acknowledge = blocking(WorkingMemory.acknowledge)
+    release = blocking(WorkingMemory.release)
+    get = blocking(WorkingMemory.get)
+    set = blocking(WorkingMemory.set)
+    delete = blocking(WorkingMemory.delete)
+    scratchpads = blocking(WorkingMemory.scratchpads)
+    follow = iterating(WorkingMemory.follow)
+    prune = blocking(WorkingMemory.prune)
+
+
 class BlockingArtifact(io.BufferedReader):
     """An open artifact as a binary file; `artifact` is what is open. See `ArtifactStream`."""
 
@@ -216,8 +237,21 @@ class BlockingConsolidation(_Face):
     """`ConsolidationService`, blocking."""
 
     consolidate = blocking(ConsolidationService.consolidate)
+    flow = blocking(ConsolidationService.flow)
     reviews = blocking(ConsolidationService.reviews)
     decide = blocking(ConsolidationService.decide)
+
+
+class BlockingEpisodes(_Face):
+    """`EpisodeService`, blocking."""
+
+    store = blocking(EpisodeService.store)
+    get = blocking(EpisodeService.get)
+    list = blocking(EpisodeService.list)
+    counts = blocking(EpisodeService.counts)
+    retry = blocking(EpisodeService.retry)
+    delete = blocking(EpisodeService.delete)
+    erase = blocking(EpisodeService.erase)
 
 
 class BlockingVectors(_Face):
@@ -309,6 +343,29 @@ class BlockingWorkspaces(_Face):
     export_folder = blocking(WorkspaceService.export_folder)
 
 
+class BlockingRetention(_Face):
+    """`RetentionService`, blocking."""
+
+    plan = blocking(RetentionService.plan)
+    apply = blocking(RetentionService.apply)
+    apply_if_due = blocking(RetentionService.apply_if_due)
+    archives = blocking(RetentionService.archives)
+    restore = blocking(RetentionService.restore)
+    discard = blocking(RetentionService.discard)
+    growth = blocking(RetentionService.growth)
+    prune = blocking(RetentionService.prune)
+
+
+class BlockingKeys(_Face):
+    """`KeyService`, blocking."""
+
+    status = blocking(KeyService.status)
+    rewrap = blocking(KeyService.rewrap)
+    rotate = blocking(KeyService.rotate)
+    reseal = blocking(KeyService.reseal)
+    drop = blocking(KeyService.drop)
+
+
 class BlockingConsumer(_Face):
     """`Consumer`, blocking. Handlers stay coroutine functions that await only their transaction."""
 
@@ -331,6 +388,8 @@ class BlockingMemory(_Face):
         self.sessions = BlockingSessions(service.sessions)
         self.state = BlockingState(service.state)
         self.tasks = BlockingTasks(service.tasks)
+        self.working = BlockingWorking(service.working)
+        self.episodes = BlockingEpisodes(service.episodes)
         self.artifacts = BlockingArtifacts(service.artifacts)
         self.memories = BlockingMemories(service.memories)
         self.consolidation = BlockingConsolidation(service.consolidation)
@@ -339,11 +398,16 @@ class BlockingMemory(_Face):
         self.index = BlockingIndex(service.index)
         self.workspaces = BlockingWorkspaces(service.workspaces)
         self.agents = BlockingAgents(service.agents)
+        self.retention = BlockingRetention(service.retention)
+        self.keys = BlockingKeys(service.keys)
 
     remember = blocking(HybridMemoryService.remember)
     remember_many = blocking(HybridMemoryService.remember_many)
     recall = blocking(HybridMemoryService.recall)
     context = blocking(HybridMemoryService.context)
+    fetch_recent_context = blocking(HybridMemoryService.fetch_recent_context)
+    upsert_vector = blocking(HybridMemoryService.upsert_vector)
+    store_episode = blocking(HybridMemoryService.store_episode)
     forget = blocking(HybridMemoryService.forget)
     consolidate = blocking(HybridMemoryService.consolidate)
     settled = blocking(HybridMemoryService.settled)
@@ -379,7 +443,8 @@ def open(
     clock: Clock | None = None,
     reranker: Reranker | None = None,
     expander: Expander | None = None,
+    key_provider: KeyProvider | None = None,
     **settings: Any,
 ) -> BlockingMemory:
     """Open the memory at `url`; see `mnemon.open`."""
-    return BlockingMemory(open_blocking(Given(url, settings, clock, reranker, expander)))
+    return BlockingMemory(open_blocking(Given(url, settings, clock, reranker, expander, key_provider)))

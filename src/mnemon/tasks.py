@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from mnemon import journal
 from mnemon.access import Access
 from mnemon.clock import Clock, moment
+from mnemon.encryption.keys import Fetch
+from mnemon.encryption.sealing import Layout, Sealing
 from mnemon.errors import (
     ConflictError,
     InvalidStatus,
@@ -53,10 +55,17 @@ class _Row(NamedTuple):
     updated_at: int
 
 
+_LAYOUT = Layout("tasks", _Row._fields)
+_CHANGED = Layout("tasks", _Row._fields, ("result", "error"))  # the input stays as it was written
+
+
 class TaskService:
     """Creates tasks and keeps their status, input and result."""
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, settings: Settings, access: Access, sealing: Sealing | None = None
+    ) -> None:
+        self._sealing = sealing or Sealing()
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -79,25 +88,26 @@ class TaskService:
         if session_id is None:  # then the task belongs to nobody in particular
             self._access.require(EVERYTHING, "write")
         now = self._clock.now()
-        params = {"id": identifier, "session_id": session_id, "parent_id": parent_id, "name": name, "input": text}
+        row = _Row(identifier, session_id, parent_id, name, "pending", text, "null", None, 1, now, now)
+        await self._prepare(session_id)
 
         async def unit(tx: Transaction) -> None:
-            origin = await self._origin(tx, now, actor, session_id, identifier)
+            origin, session = await self._origin(tx, now, actor, session_id, identifier)
             if parent_id is not None and await self._find(tx, parent_id, "read") is None:
                 raise _not_found(parent_id)
-            if not await tx.execute(_SQL["insert_task"], {**params, "now": now}):
+            if not await tx.execute(_SQL["insert_task"], await self._sealed(tx, session, row)):
                 raise TaskExists(f"task {identifier!r} exists already; choose another id")
             await journal.record(tx, [_entry(origin, "create", 1, {"parent_id": parent_id})])
 
         await self._store.write(unit)
-        return _task(_Row(identifier, session_id, parent_id, name, "pending", text, "null", None, 1, now, now))
+        return _task(row)
 
     async def get(self, task_id: str) -> Task | None:
         """The task, or None if there is none."""
 
         async def unit(tx: Transaction) -> Task | None:
             row = await self._find(tx, task_id, "read")
-            return _task(row) if row else None
+            return (await self._tasks(tx.fetch_all, [row]))[0] if row else None
 
         return await self._store.read(unit)
 
@@ -130,11 +140,11 @@ class TaskService:
             changed = row._replace(
                 status=str(target), result=text, error=error, version=row.version + 1, updated_at=now
             )
-            await tx.execute(_SQL["set_task"], changed._asdict())
-            origin = await self._origin(tx, now, actor, row.session_id, task_id)
+            origin, session = await self._origin(tx, now, actor, row.session_id, task_id)
+            await tx.execute(_SQL["set_task"], await self._sealed(tx, session, changed, row))
             moved = {"from": str(present), "to": str(target)}
             await journal.record(tx, [_entry(origin, "status", changed.version, moved)])
-            return _task(changed)
+            return (await self._tasks(tx.fetch_all, [changed]))[0]
 
         return await self._store.write(unit)
 
@@ -145,7 +155,7 @@ class TaskService:
         async def unit(tx: Transaction) -> None:
             row = await self._locked(tx, task_id)
             await tx.execute(_SQL["delete_task"], {"id": task_id})
-            origin = await self._origin(tx, now, actor, row.session_id, task_id)
+            origin, _ = await self._origin(tx, now, actor, row.session_id, task_id)
             await journal.record(tx, [_entry(origin, "delete", row.version + 1)])
 
         await self._store.write(unit)
@@ -167,7 +177,7 @@ class TaskService:
         params = {"limit": check_limit(limit), "after": after, "after_id": after_id, **params_of(conditions)}
         rows = [_Row(*row) for row in await self._store.fetch(_SQL["list_tasks"].where(conditions), params)]
         more = encode_cursor("tasks", rows[-1].created_at, rows[-1].id) if len(rows) == limit else None
-        return Page(tuple(_task(row) for row in rows), more)
+        return Page(tuple(await self._tasks(self._store.fetch, rows)), more)
 
     def _open(self, level: Level) -> Sequence[Fragment]:
         """A task is open to whoever may use its session."""
@@ -190,16 +200,41 @@ class TaskService:
 
     async def _origin(
         self, tx: Transaction, now: int, actor: str | None, session_id: str | None, task_id: str
-    ) -> Origin:
-        """Who changes the task; whoever may change it may use its session."""
+    ) -> tuple[Origin, SessionRow | None]:
+        """Who changes the task, and its session; whoever may change it may use its session."""
         if session_id is None:
-            return origin_of(self._access, now, actor, task_id)
+            return origin_of(self._access, now, actor, task_id), None
         conditions = self._access.sessions("write")
         params = {"id": check_identifier("session_id", session_id), **params_of(conditions)}
         row = await tx.fetch_one(_SESSIONS["get_session"].where(conditions), params)
         if row is None:
             raise SessionNotFound(f"no session {session_id!r}; create it with create_session")
-        return origin_of(self._access, now, actor, task_id, SessionRow(*row).user_id, session_id)
+        session = SessionRow(*row)
+        return origin_of(self._access, now, actor, task_id, session.user_id, session_id), session
+
+    # -- what is encrypted
+
+    async def _prepare(self, session_id: str | None) -> None:
+        if session_id is not None:
+            await self._sealing.prepare_session(session_id)
+
+    async def _sealed(
+        self, tx: Transaction, session: SessionRow | None, row: _Row, before: _Row | None = None
+    ) -> Mapping[str, Any]:
+        """A task as it is to be written: as its session is, or without one as it was before."""
+        if not self._sealing.is_active:
+            return row._asdict()
+        if session is not None:
+            scope = self._sealing.session_scope(session.id, session.app_name, session.user_id, session.project_id)
+        else:
+            scope = await self._sealing.scope_of(tx.fetch_all, before.input if before else None)
+        [sealed] = await self._sealing.sealed_in(
+            tx, scope or self._sealing.covering(EVERYTHING), _LAYOUT if before is None else _CHANGED, [row._asdict()]
+        )
+        return sealed
+
+    async def _tasks(self, fetch: Fetch, rows: Sequence[_Row]) -> Sequence[Task]:
+        return [_task(_Row(*row)) for row in await self._sealing.opened(fetch, _LAYOUT, rows)]
 
 
 def _entry(origin: Origin, operation: str, version: int, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, get_origin, get_type_hints
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -17,7 +19,9 @@ from pydantic_settings import (
 )
 
 from mnemon.errors import InvalidSettings
+from mnemon.model import RetentionPolicy
 from mnemon.namespaces import check_prefix
+from mnemon.policies import check_policies
 from mnemon.settings import Settings
 
 _BOUNDS: dict[str, dict[str, Any]] = {
@@ -31,12 +35,16 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "max_events_kept": {"ge": 1},
     "seal_interval": {"ge": 0},
     "index_delay": {"ge": 0},
+    "consolidate_after": {"ge": 0},
     "embedder": {"min_length": 1},
     "embedder_timeout": {"gt": 0},
     "max_embedded_chars": {"ge": 1},
     "embedding_cache_rows": {"ge": 0},
     "openai_url": {"pattern": "^https?://"},
     "ollama_url": {"pattern": "^https?://"},
+    "buffer_ttl": {"gt": 0},
+    "scratchpad_ttl": {"gt": 0},
+    "redis_copy_ttl": {"ge": 1},
     "redis_url": {"pattern": "^(rediss?|unix)://"},
     "language_model": {"min_length": 1},
     "language_model_timeout": {"gt": 0},
@@ -47,14 +55,34 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "qdrant_replicas": {"ge": 1},
     "chunk_tokens": {"ge": 16, "le": 8192},
     "max_document_bytes": {"ge": 1},
+    "growth_alert": {"ge": 1},
+    "retention_interval": {"ge": 0},
 }
 
 
 def read_sources(arguments: dict[str, Any], file: Path | None) -> dict[str, Any]:
     """Every setting, from the arguments, the environment and `file`, checked."""
+    try:
+        return dict(_sources_with(file)(**arguments))
+    except ValidationError as error:
+        raise InvalidSettings(_explain(error)) from None
+    except Exception as error:  # the readers of the files have errors of their own
+        raise InvalidSettings(f"{file or 'the environment'} cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=4)
+def _sources_with(file: Path | None) -> type[BaseSettings]:
+    """Making the class takes far longer than reading with it, which looks at everything anew each time."""
+    return sources(lambda: file)
+
+
+def sources(find_file: Callable[[], Path | None], *, dotenv: str | None = None) -> type[BaseSettings]:
+    """The class of settings that reads arguments, the environment, the file `dotenv`, and a settings file."""
 
     class Sources(BaseSettings):
-        model_config = SettingsConfigDict(env_prefix="MNEMON_", extra="forbid", allow_inf_nan=False)
+        model_config = SettingsConfigDict(
+            env_prefix="MNEMON_", env_file=dotenv, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
+        )
 
         @classmethod
         def settings_customise_sources(
@@ -65,20 +93,34 @@ def read_sources(arguments: dict[str, Any], file: Path | None) -> dict[str, Any]
             dotenv_settings: PydanticBaseSettingsSource,
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return (init_settings, env_settings, *_file_source(settings_cls, file))
+            own = _OwnVariables(settings_cls, dotenv_settings)
+            return (init_settings, env_settings, own, *_file_source(settings_cls, find_file()))
 
     hints = get_type_hints(Settings)
     columns: dict[str, Any] = {
-        field.name: (_readable(field.name, hints[field.name]), Field(field.default, **_BOUNDS.get(field.name, {})))
+        field.name: (
+            _readable(field.name, hints[field.name]),
+            Field(field.default, repr=field.repr, **_BOUNDS.get(field.name, {})),
+        )
         for field in fields(Settings)
     }
-    model = create_model("Sources", __base__=Sources, **columns)
-    try:
-        return model(**arguments).model_dump()
-    except ValidationError as error:
-        raise InvalidSettings(_explain(error)) from None
-    except Exception as error:  # the readers of the files have errors of their own
-        raise InvalidSettings(f"{file or 'the environment'} cannot be read: {error}") from error
+    return create_model("Sources", __base__=Sources, **columns)
+
+
+class _OwnVariables(PydanticBaseSettingsSource):
+    """What a file of variables says of Mnemon's settings; it may have those of other programs too."""
+
+    def __init__(self, settings: type[BaseSettings], variables: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings)
+        self._variables = variables
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return self._variables.get_field_value(field, field_name)
+
+    def __call__(self) -> dict[str, Any]:
+        known = self.settings_cls.model_fields
+        found = self._variables().items()
+        return {name: value for name, value in found if name in known or name.startswith("mnemon_")}
 
 
 def _readable(name: str, hint: Any) -> Any:
@@ -106,9 +148,15 @@ def _price(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
+def _policies(values: tuple[RetentionPolicy, ...]) -> tuple[RetentionPolicy, ...]:
+    return check_policies(values)
+
+
 _CHECKS: dict[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]] = {
     "remember_events": _prefixes,
+    "encrypted_namespaces": _prefixes,
     "language_model_price": _price,
+    "retention": _policies,
 }
 
 

@@ -11,6 +11,9 @@ from mnemon.errors import InvalidValue, ValueTooLarge
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _DEEPEST = 254  # as deep as the encoder goes
 
+SEALED = '"\\u0073ealed:'
+"""What no text may begin with but an encrypted one; the encoder never writes it."""
+
 decode = orjson.loads
 
 
@@ -59,6 +62,8 @@ def check_text(what: str, value: object, limit: int) -> str:
     encode(what, value, limit)
     if not isinstance(value, str) or "\0" in value:
         raise InvalidValue(f"{what} must be text without a NUL character, not {value!r:.80}")
+    if value.startswith(SEALED):
+        raise InvalidValue(f"{what} may not begin as an encrypted text does: {value!r:.80}")
     return value
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemon.access import Access
 from mnemon.clock import Clock
+from mnemon.encryption.sealing import Layout
 from mnemon.errors import DimensionMismatch, EmbedderUnavailable, InvalidInput, InvalidSettings
 from mnemon.indexing.duties import at_places
 from mnemon.indexing.router import MIRROR, Router
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # slow to import
     from mnemon.embedding import Embedding
 
 _SQL = load("indexing")
+_MATCHED = Layout("memory_entries", ("id", "namespace", "key", "value", "metadata", "version"), ("value", "metadata"))
 _CLOSE = 1e-6  # a difference between two numbers that comes of rounding only
 
 
@@ -94,6 +96,7 @@ class VectorService:
         vectors = [_checked(item.embedding, space) for item in items]
         origin = origin_of(self._access, self._clock.now(), actor, task_id)
         drafts = [MemoryDraft(item.text or "", item.namespace, item.id, metadata=item.metadata) for item in items]
+        await self._writing.sealing.prepare_sessions(item.namespace for item in items)
         places = [self._place(item) for item in items]
         if len(set(places)) < len(places):
             raise InvalidInput("two vectors of one batch have the same namespace and id")
@@ -130,6 +133,7 @@ class VectorService:
         vector = _checked(embedding, space)
         longest = self._settings.max_namespace_length
         scope = scope_of(self._access, namespaces, longest, check_types(types), filter, min_trust)
+        self._writing.sealing.refuse_filter(scope.prefixes, filter)
         words = analyse(text) if text else ()
         routed = await self._router.search(space, vector, scope, check_limit(top_k), words)
         told = await self._told([match.memory_id for match in routed.matches])
@@ -169,6 +173,11 @@ class VectorService:
 
     def _place(self, item: VectorDraft) -> Place:
         namespace = check_namespace(item.namespace, self._settings.max_namespace_length)
+        if self._writing.sealing.hides_vectors(namespace):
+            raise InvalidInput(
+                f"{namespace!r} is encrypted, and a vector would tell what it says; "
+                "use add_memory, or set encrypted_vectors"
+            )
         return namespace, check_key("a vector's id", item.id, self._settings.max_key_length)
 
     async def _known(self, space: Space, wanted: Sequence[Place]) -> dict[Place, Vector]:
@@ -187,6 +196,7 @@ class VectorService:
         for piece in chunks(ids):
             these = among("id", piece, "id")
             rows = await self._store.fetch(_SQL["matched"].where([these]), these.params)
+            rows = await self._writing.sealing.opened(self._store.fetch, _MATCHED, rows)
             values, metadata = decode_all([row[3] for row in rows]), decode_all([row[4] for row in rows])
             for (memory_id, namespace, key, _, _, version), value, about in zip(rows, values, metadata, strict=True):
                 told[memory_id] = VectorMatch(key, namespace, 0.0, value, about, version, memory_id)

@@ -42,6 +42,7 @@ METHODS: dict[str, Method] = {
             lambda m: reviews_from(m),
         ],
     ),
+    "consolidation.flow": Method("root", lambda m: m.consolidation.flow(rounds=1), [lambda m: m.consolidation.flow()]),
     "consolidation.decide": Method(
         "write",
         lambda m: decide(m, HERS, "second"),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mnemon import MemoryDraft
-from tests.access.world import SECRET, Method, collect
+from tests.access.world import SECRET, VECTOR, Method, collect
 
 METHODS: dict[str, Method] = {
     "remember": Method(
@@ -47,6 +47,22 @@ METHODS: dict[str, Method] = {
             lambda m: m.context("secret", namespaces=["user", "session", "app"]),
         ],
     ),
+    "fetch_recent_context": Method(
+        "read",
+        lambda m: m.fetch_recent_context("alice-session"),
+        [
+            lambda m: m.fetch_recent_context("bob-session"),
+            lambda m: m.fetch_recent_context("alice-session", limit=100, budget=5000),
+        ],
+    ),
+    "upsert_vector": Method(
+        "write",
+        lambda m: m.upsert_vector("u", VECTOR, namespace="user:alice:vectors"),
+        [
+            lambda m: m.upsert_vector("u", VECTOR),
+            lambda m: m.upsert_vector("bob-key", VECTOR, namespace="user:bob:notes"),
+        ],
+    ),
     "forget": Method(
         "write",
         lambda m: m.forget("user:alice:new"),
@@ -54,6 +70,7 @@ METHODS: dict[str, Method] = {
             lambda m: m.forget("user:bob"),
             lambda m: m.forget("user:bob:notes", "bob-key"),
             lambda m: m.forget("session:bob-session", erase=True),
+            lambda m: m.forget("user:bob:work", erase=True),
             lambda m: m.forget("app:helpdesk", "app-key", erase=True),
         ],
     ),

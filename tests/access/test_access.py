@@ -19,30 +19,48 @@ from mnemon import (
     ArtifactService,
     ConsolidationService,
     DocumentService,
+    EpisodeService,
     HybridMemoryService,
     IndexService,
     InvalidCursor,
     InvalidNamespace,
     InvalidStatus,
+    KeyService,
     MemoryService,
     NotFound,
     Principal,
+    RetentionService,
     SessionExists,
     SessionService,
     StateStore,
     TaskExists,
     TaskService,
     VectorService,
+    WorkingMemory,
     WorkspaceExists,
     WorkspaceService,
 )
+from mnemon.encryption.masters import new_master_key
 from mnemon.ports import Store
 from mnemon.testing import ManualClock, TaskCrowd
 from mnemon.testing.embedders import FakeEmbedder
 from mnemon.testing.handles import parts_of, with_settings
 from mnemon.testing.suite import contents, plant
-from mnemon.testing.workspaces import contents_of
-from tests.access import agents, artifacts, consolidation, documents, handle, memories, sessions, workspaces
+from mnemon.testing.workspace_folders import contents_of
+from tests.access import (
+    agents,
+    artifacts,
+    consolidation,
+    documents,
+    episodes,
+    handle,
+    keys,
+    memories,
+    retention,
+    sessions,
+    working,
+    workspaces,
+)
 from tests.access.world import (
     BOB,
     LEVELS,
@@ -66,7 +84,10 @@ OLD_SPACE = """
 INSERT INTO vector_spaces (provider, model, version, dimension, status, created_at)
 VALUES ('old', 'old', '1', 8, 'retired', 1)
 """
-TABLES = (sessions, artifacts, workspaces, agents, documents, memories, consolidation, handle)
+TABLES = (
+    sessions, working, episodes, artifacts, workspaces, agents, documents, memories, consolidation, retention, keys,
+    handle,
+)  # fmt: skip
 METHODS: dict[str, Method] = {name: method for table in TABLES for name, method in table.METHODS.items()}
 
 
@@ -75,13 +96,17 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest_asyncio.fixture(params=["sqlite-file", pytest.param("postgres", marks=pytest.mark.servers)])
+@pytest_asyncio.fixture(
+    params=["sqlite-file", pytest.param("postgres", marks=[pytest.mark.servers, pytest.mark.unmeasured])]
+)
 async def memory(
     clock: ManualClock, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[HybridMemoryService]:
     """What both users say and remember; the folder of files is not named after a test, which may name Bob."""
     finding = {"embedder": FakeEmbedder(8, is_quick=True), "vector_stores": (shelf,)}
-    keeping = {"content_url": f"file://{tmp_path_factory.mktemp('desk')}/contents"}
+    keeping = {
+        "content_url": f"file://{tmp_path_factory.mktemp('desk')}/contents", "encryption_keys": (new_master_key("k1"),),
+    }  # fmt: skip
     async with opened(request.param, url_of(request.param, tmp_path, request), clock, **finding, **keeping) as memory:
         for user in ("alice", "bob"):
             clock.advance()
@@ -98,6 +123,9 @@ async def furnished(memory: HybridMemoryService, clock: ManualClock) -> HybridMe
     for user in ("alice", "bob"):
         clock.advance()
         await furnish(memory, user, SECRET if user == "bob" else "hers")
+        await working.settle(memory, user, SECRET if user == "bob" else "hers")
+        await retention.settle(memory, user, SECRET if user == "bob" else "hers")
+        await episodes.settle(memory, user, SECRET if user == "bob" else "hers")
     await memory.settled()
     return memory
 
@@ -109,14 +137,15 @@ def store(memory: HybridMemoryService) -> Store:
 
 def services(memory: HybridMemoryService) -> dict[str, Any]:
     """What the handle holds, and what it makes when it is first asked for."""
-    lazy = {name for name, member in vars(HybridMemoryService).items() if isinstance(member, cached_property)}
+    members = inspect.getmembers_static(HybridMemoryService)
+    lazy = {name for name, member in members if isinstance(member, cached_property)}
     return {name: getattr(memory, name) for name in lazy | vars(memory).keys() if not name.startswith("_")}
 
 
 def public_methods(memory: HybridMemoryService) -> set[str]:
     """Every public method of the handle and of each service that it holds."""
     held = services(memory)
-    found = {name for name in vars(HybridMemoryService) if not name.startswith("_")} - held.keys()
+    found = {name for name in dir(HybridMemoryService) if not name.startswith("_")} - held.keys()
     for attribute, service in held.items():
         methods = inspect.getmembers(type(service), inspect.isfunction)
         found |= {f"{attribute}.{name}" for name, _ in methods if not name.startswith("_")}
@@ -149,10 +178,14 @@ async def test_no_public_method_is_forgotten(memory: HybridMemoryService) -> Non
         VectorService,
         IndexService,
         ArtifactService,
+        WorkingMemory,
+        EpisodeService,
         WorkspaceService,
         AgentService,
         DocumentService,
         ConsolidationService,
+        RetentionService,
+        KeyService,
     }
 
 

@@ -412,7 +412,7 @@ async def test_buffers_may_be_used_again(tmp_path: Path) -> None:
                 buffer[:] = bytes([number]) * 3
                 yield buffer
 
-        kept = await contents.put(reusing())
+        kept = await contents.put(reusing(), "app:tests")
         assert await contents.whole(kept.sha256) == bytes(n for n in range(5) for _ in range(3))
 
 

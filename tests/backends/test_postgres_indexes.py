@@ -24,7 +24,7 @@ from mnemon.model import EmbeddingModel, Space
 from mnemon.ports import Scope, Transaction, Vector
 from mnemon.settings import Settings
 from mnemon.sql import Query
-from mnemon.testing.planting import EVERYWHERE, Garden
+from mnemon.testing.planting import EVERYWHERE, Garden, Seed
 
 DIMENSION = 32
 
@@ -66,13 +66,8 @@ def heaped_vectors(count: int, seed: int) -> Vector:
 
 
 def plant_all(garden: Garden, space: Space, found: Vector) -> list[int]:
-    async def unit(tx: Transaction) -> list[int]:
-        return [
-            await garden.planting(tx, f"user:u{n % 10}", f"k{n}", vectors={space.id: v}, metadata={"n": n % 20})
-            for n, v in enumerate(found)
-        ]
-
-    return complete(garden.store.write(unit))
+    seeds = [Seed(f"user:u{n % 10}", f"k{n}", vector, {"n": n % 20}) for n, vector in enumerate(found)]
+    return complete(garden.sow(space, seeds))
 
 
 # -- the extension

@@ -19,7 +19,7 @@ from mnemon.coroutines import InlineRunner, LoopRunner, complete
 from mnemon.model import Space
 from mnemon.ports import Transaction, Vector
 from mnemon.settings import Settings
-from mnemon.testing.planting import Garden
+from mnemon.testing.planting import Garden, Seed
 from mnemon.vectorindex import VectorIndex
 
 DIMENSION = 32
@@ -120,13 +120,8 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def plant_all(garden: Garden, space: Space, vectors: Vector) -> list[int]:
-    async def unit(tx: Transaction) -> list[int]:
-        return [
-            await garden.planting(tx, f"user:u{n % 10}", f"k{n}", vectors={space.id: vector})
-            for n, vector in enumerate(vectors)
-        ]
-
-    return complete(garden.store.write(unit))
+    seeds = [Seed(f"user:u{n % 10}", f"k{n}", vector) for n, vector in enumerate(vectors)]
+    return complete(garden.sow(space, seeds))
 
 
 async def test_an_event_loop_does_not_wait_for_the_index_to_be_read(url: str, readings: list[int]) -> None:

@@ -31,6 +31,20 @@ def test_without_a_language_model_it_says_so(run: Run) -> None:
     assert result.stdout.splitlines()[-1] == "2 memories, 1 findings: 1 applied, 0 skipped, 0 for review (latest_wins)"
 
 
+def test_what_is_only_suspected_is_told(run: Run, ask: Ask) -> None:
+    fees = ("Late returns cost 50 cents per day.", "The late fee is 50 cents a day.")
+    for at, text in enumerate(fees, 1):
+        assert run("remember", text, "--namespace", "app:library", "--key", f"fee-{at}").exit_code == 0
+    result = run("consolidate", "app:library", "--strategy", "latest_wins", "--dry-run")
+    told, counted = result.stdout.splitlines()
+    assert told.startswith("suspected: app:library/fee-1 and app:library/fee-2, near_duplicate (0.")
+    assert counted == "2 memories, 0 findings: 0 planned, 0 for review, 1 suspected (latest_wins)"
+    [suspected] = ask("consolidate", "app:library", "--strategy", "latest_wins")["suspected"]
+    assert (suspected["certainty"], suspected["second"]["key"]) == ("suspected", "fee-2")
+    result = run("consolidate", "app:library", "--strategy", "review")
+    assert "to be decided: app:library/fee-1 and app:library/fee-2, near_duplicate (suspected)" in result.stdout
+
+
 def test_a_person_decides(run: Run, ask: Ask) -> None:
     result = run("consolidate", "user:ann", "--strategy", "review")
     assert "to be decided: user:ann/note-1 and user:ann/note-2, superseded" in result.stdout

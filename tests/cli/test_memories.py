@@ -173,6 +173,10 @@ def test_forgetting_much_or_for_good_needs_a_yes(run: Run, ask: Ask) -> None:
     with sync.open() as memory:
         assert len(memory.memories.get_memory_history("user:alice", "1")) == 2
         assert memory.memories.get_memory_history("user:alice", "2") == []
+        memory.store_episode(["I live in Oslo."], namespace="user:alice:talks")
+    refused = run("forget", "user:alice:talks", "--erase")
+    assert (refused.exit_code, "erase 0 memories and 1 episodes at and below" in refused.stderr) == (2, True)
+    assert ask("forget", "user:alice:talks", "--erase", "--yes") == {"forgotten": 1, "erased": True}
 
 
 @pytest.mark.parametrize(

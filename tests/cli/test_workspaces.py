@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mnemon.testing.workspaces import contents_of, fill
+from mnemon.testing.workspace_folders import contents_of, fill
 from tests.cli.conftest import Ask, Run
 
 

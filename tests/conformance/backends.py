@@ -1,7 +1,9 @@
 """Every backend that the suites run over, each with an empty database."""
 
+import atexit
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,15 +16,22 @@ import mnemon.sync
 from mnemon.assembly import Given, open_blocking
 from mnemon.testing import QUIET, Crowd, ManualClock, TaskCrowd, ThreadCrowd
 
-SQLITE = ["sqlite-file", "sqlite-memory", "sqlite-full", "sqlite-blocking"]
-POSTGRES = [pytest.param(name, marks=pytest.mark.servers) for name in ("postgres", "postgres-blocking")]
+# Coverage is measured over one face of each database: what the others have of their own has tests of its own.
+SQLITE = [
+    "sqlite-file",
+    *(pytest.param(f"sqlite-{face}", marks=pytest.mark.unmeasured) for face in ("memory", "full", "blocking")),
+]
+POSTGRES = [
+    pytest.param("postgres", marks=pytest.mark.servers),
+    pytest.param("postgres-blocking", marks=[pytest.mark.servers, pytest.mark.unmeasured]),
+]
 BACKENDS = [*SQLITE, *POSTGRES]
-DATABASES = ["sqlite-file", "sqlite-blocking", POSTGRES[0]]
+DATABASES = ["sqlite-file", SQLITE[-1], POSTGRES[0]]
 SETTINGS: dict[str, Any] = {**QUIET, "postgres_schema": "conformance"}
 TABLES = (
     "events", "archived_events", "tasks", "sessions", "state", "memory_entries", "journal", "consumers", "seals",
     "memory_texts", "memory_vectors", "embedding_cache", "vector_spaces", "agents", "artifacts", "workspaces",
-    "document_index", "reviews",
+    "document_index", "episodes", "reviews", "data_keys", "memory_uses", "archives", "growth",
 )  # fmt: skip
 
 INDEXES_OF_SPACES = """
@@ -42,14 +51,23 @@ def url_of(name: str, folder: Path, request: pytest.FixtureRequest) -> str:
 
 def empty_postgres(server: str) -> None:
     """Leave nothing of the tests before; to make the schema anew each time would take most of the time."""
-    with psycopg.connect(server, options="-c search_path=conformance -c lock_timeout=5s") as connection:
-        if connection.execute("SELECT to_regclass('journal')").fetchone() == (None,):
-            return
+    connection = _janitor(server)
+    if connection.execute("SELECT to_regclass('journal')").fetchone() == (None,):
+        return
+    with connection.transaction():
         connection.execute("; ".join(f"DELETE FROM {table}" for table in TABLES))
         for column in ("journal", "position"), ("memory_entries", "id"):
             connection.execute("SELECT setval(pg_get_serial_sequence(%s, %s), 1, FALSE)", column)
         for (index,) in connection.execute(INDEXES_OF_SPACES).fetchall():
             connection.execute(f"DROP INDEX {index}")
+
+
+@cache
+def _janitor(server: str) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A connection that stays: each new one has to read what the tables are before it can empty them."""
+    connection = psycopg.connect(server, autocommit=True, options="-c search_path=conformance -c lock_timeout=5s")
+    atexit.register(connection.close)
+    return connection
 
 
 @asynccontextmanager

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mnemon import HybridMemoryService, MemoryDraft, MnemonError, Placement, StoreError
+from mnemon import EpisodeEntry, HybridMemoryService, MemoryDraft, MnemonError, Placement, StoreError
+from mnemon.encryption.masters import new_master_key
 from mnemon.ports import Store
 from mnemon.testing import Suite
 from mnemon.testing.suite import contents
@@ -35,6 +36,14 @@ TEXTS: dict[str, Call] = {
     "state.get": lambda m, x: m.state.get(x, session_id="s1"),
     "state.set actor": lambda m, x: m.state.set("user:a", 1, session_id="s1", actor=x),
     "state owner": lambda m, x: m.state.get("app:a", app_name=x),
+    "working.recent": lambda m, x: m.working.recent(x),
+    "working.recent buffer": lambda m, x: m.working.recent("s1", buffer=x),
+    "working.append": lambda m, x: m.working.append(x, ["text"]),
+    "working.drain": lambda m, x: m.working.drain("s1", buffer=x),
+    "working.get": lambda m, x: m.working.get("s1", x),
+    "working.set": lambda m, x: m.working.set(x, "pad", 1),
+    "working.delete": lambda m, x: m.working.delete("s1", x),
+    "working.scratchpads": lambda m, x: m.working.scratchpads("s1", cursor=x),
     "tasks.list": lambda m, x: m.tasks.list(session_id=x),
     "tasks.list parent": lambda m, x: m.tasks.list(parent_id=x),
     "tasks.get": lambda m, x: m.tasks.get(x),
@@ -60,12 +69,47 @@ TEXTS: dict[str, Call] = {
     "recall where": lambda m, x: m.recall("what?", namespaces="user:b", where={"a": x}),
     "recall past": lambda m, x: m.recall(x, namespaces="user:b", where={x: 1}, as_of=datetime.now(UTC)),
     "context session": lambda m, x: m.context("what?", session_id=x),
+    "fetch_recent_context": lambda m, x: m.fetch_recent_context(x),
+    "upsert_vector": lambda m, x: m.upsert_vector(x, [1.0]),
     "consolidate": lambda m, x: m.consolidate(f"user:{x}"),
     "consolidate strategy": lambda m, x: m.consolidate("user:a", x),
     "consolidate type": lambda m, x: m.consolidate("user:a", types=x),
     "consolidate actor": lambda m, x: m.consolidate("user:a", actor=x),
     "consolidate task": lambda m, x: m.memories.consolidate_memories("user:a", task_id=x),
     "reviews": lambda m, x: m.consolidation.reviews(x),
+    "store_episode": lambda m, x: m.store_episode(["text"], namespace=f"user:{x}"),
+    "store_episode session": lambda m, x: m.store_episode(["text"], session_id=x),
+    "store_episode kind": lambda m, x: m.store_episode(["text"], namespace="user:a", kind=x),
+    "store_episode title": lambda m, x: m.store_episode(["text"], namespace="user:a", title=x),
+    "store_episode author": lambda m, x: m.store_episode([EpisodeEntry(1, author=x)], namespace="user:a"),
+    "store_episode participant": lambda m, x: m.store_episode(["text"], namespace="user:a", participants=[x]),
+    "store_episode actor": lambda m, x: m.store_episode(["text"], namespace="user:a", actor=x),
+    "store_episode task": lambda m, x: m.store_episode(["text"], namespace="user:a", task_id=x),
+    "episodes.list": lambda m, x: m.episodes.list(namespace=f"user:{x}"),
+    "episodes.list session": lambda m, x: m.episodes.list(session_id=x),
+    "episodes.list status": lambda m, x: m.episodes.list(status=x),
+    "episodes.list cursor": lambda m, x: m.episodes.list(cursor=x),
+    "episodes.counts": lambda m, x: m.episodes.counts(f"user:{x}"),
+    "episodes.retry": lambda m, x: m.episodes.retry(namespace=f"user:{x}"),
+    "episodes.retry actor": lambda m, x: m.episodes.retry(actor=x),
+    "episodes.erase": lambda m, x: m.episodes.erase(f"user:{x}"),
+    "episodes.erase actor": lambda m, x: m.episodes.erase("user:nobody", actor=x),
+    "forget erase": lambda m, x: m.forget(f"user:{x}", erase=True),
+    "retention plan": lambda m, x: m.retention.plan(f"user:{x}"),
+    "retention apply": lambda m, x: m.retention.apply(f"user:{x}"),
+    "retention actor": lambda m, x: m.retention.apply("user:a", actor=x),
+    "retention task": lambda m, x: m.retention.apply("user:a", task_id=x),
+    "retention due": lambda m, x: m.retention.apply_if_due(actor=x, task_id=x),
+    "archives": lambda m, x: m.retention.archives(f"user:{x}"),
+    "keys.status": lambda m, x: m.keys.status(f"user:{x}"),
+    "keys.rotate": lambda m, x: m.keys.rotate(f"user:{x}"),
+    "keys.rotate actor": lambda m, x: m.keys.rotate("user:a", actor=x),
+    "keys.rewrap actor": lambda m, x: m.keys.rewrap(actor=x),
+    "keys.reseal": lambda m, x: m.keys.reseal(f"user:{x}"),
+    "keys.reseal actor": lambda m, x: m.keys.reseal("user:a", actor=x),
+    "keys.drop": lambda m, x: m.keys.drop(f"user:{x}"),
+    "keys.drop actor": lambda m, x: m.keys.drop("user:a", actor=x),
+    "archives cursor": lambda m, x: m.retention.archives(cursor=x),
     "reviews namespace": lambda m, x: m.consolidation.reviews(None, namespace_prefix=f"user:{x}"),
     "reviews cursor": lambda m, x: m.consolidation.reviews(cursor=x),
     "decide choice": lambda m, x: m.consolidation.decide(1, x),
@@ -158,6 +202,15 @@ NUMBERS: dict[str, Call] = {
     "recall offset": lambda m, x: m.recall("what?", namespaces="user:a", offset=x),
     "recall where": lambda m, x: m.recall("what?", namespaces="user:a", where={"a": x}),
     "reviews": lambda m, x: m.consolidation.reviews(limit=x),
+    "flow idle": lambda m, x: m.consolidation.flow(x),
+    "flow lease": lambda m, x: m.consolidation.flow(lease=x),
+    "episodes.get": lambda m, x: m.episodes.get(x),
+    "episodes.retry": lambda m, x: m.episodes.retry(x),
+    "episodes.delete": lambda m, x: m.episodes.delete(x),
+    "episodes.list": lambda m, x: m.episodes.list(limit=x),
+    "archives": lambda m, x: m.retention.archives(limit=x),
+    "restore archive": lambda m, x: m.retention.restore(x),
+    "discard archive": lambda m, x: m.retention.discard(x),
     "decide": lambda m, x: m.consolidation.decide(x, "first"),
     "events last": lambda m, x: m.sessions.events("s1", last=x),
     "events after": lambda m, x: m.sessions.events("s1", after=x),
@@ -166,6 +219,12 @@ NUMBERS: dict[str, Call] = {
     "compare_and_set": lambda m, x: m.state.compare_and_set("user:a", 1, x, session_id="s1"),
     "delete": lambda m, x: m.state.delete("user:a", expected_version=x, session_id="s1"),
     "tasks.update": lambda m, x: m.tasks.update("t1", "running", expected_version=x),
+    "fetch_recent_context": lambda m, x: m.fetch_recent_context("s1", limit=x),
+    "working.recent": lambda m, x: m.working.recent("s1", last=x),
+    "working.recent budget": lambda m, x: m.working.recent("s1", budget=x),
+    "working.drain": lambda m, x: m.working.drain("s1", limit=x),
+    "working.delete": lambda m, x: m.working.delete("s1", "pad", expected_version=x),
+    "working.set": lambda m, x: m.working.set("s1", "pad", 1, expected_version=x),
     "agents.capture_proposal": lambda m, x: m.agents.capture_proposal("a1", "x", expected_cycle=x),
     "agents.capture_proposal snapshot": lambda m, x: m.agents.capture_proposal("a1", "x", snapshot=x),
     "agents.update": lambda m, x: m.agents.update("a1", name="x", expected_version=x),
@@ -200,7 +259,7 @@ NUMBERS: dict[str, Call] = {
 class TestStrangeInput(OverEveryBackend, Suite):
     """Refused, or nothing found; never an error of the driver's, and nothing is written."""
 
-    settings: ClassVar[Mapping[str, Any]] = {"content_url": "memory://"}
+    settings: ClassVar[Mapping[str, Any]] = {"content_url": "memory://", "encryption_keys": (new_master_key("k1"),)}
 
     async def attempt(self, memory: HybridMemoryService, store: Store, calls: dict[str, Call], given: Any) -> None:
         await memory.sessions.create_session("s1", "helpdesk", "alice")

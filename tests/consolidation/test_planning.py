@@ -19,7 +19,7 @@ from mnemon.consolidation.planning import (
     make_plan,
 )
 from mnemon.language import CheckedModel
-from mnemon.model import ConsolidationStrategy, Memory, MemoryType, Placement, Provenance
+from mnemon.model import Certainty, ConsolidationStrategy, Memory, MemoryType, Placement, Provenance
 from mnemon.testing import FakeLanguageModel
 from mnemon.texts import text_of
 
@@ -39,8 +39,8 @@ def memory(number: int, value: Any, trust: float = 1.0) -> Memory:
     )  # fmt: skip
 
 
-def finding(kind: Any, first: Memory, second: Memory) -> Finding:
-    return Finding(kind, statement_of(first), statement_of(second), 0.9, "rule: a reason")
+def finding(kind: Any, first: Memory, second: Memory, certainty: Certainty = "certain") -> Finding:
+    return Finding(kind, statement_of(first), statement_of(second), 0.9, "rule: a reason", certainty=certainty)
 
 
 def plan(memories: Sequence[Memory], strategy: str, findings: Sequence[Finding] | None = None) -> ConsolidationPlan:

@@ -7,9 +7,11 @@ from functools import cache
 from typing import Any
 
 from mnemon.access import Access
+from mnemon.backends.keeping import plan_keeping
 from mnemon.backends.postgres import opening as postgres
 from mnemon.backends.sqlite import opening as sqlite
 from mnemon.clock import Clock
+from mnemon.contents import Contents
 from mnemon.coroutines import InlineRunner, LoopRunner, complete
 from mnemon.embedders import Embedders
 from mnemon.embedding import Embedding
@@ -23,6 +25,7 @@ from mnemon.memories.writing import Writing
 from mnemon.model import Match, Principal, Space
 from mnemon.ports import Backend, Embedder, Indexes, Row, Runner, Scope, Store
 from mnemon.providers.loading import load
+from mnemon.retention.archives import Archives
 from mnemon.sessions import SessionService
 from mnemon.settings import Settings
 from mnemon.sql import Query
@@ -93,6 +96,7 @@ class Rig:
         self.bench = Bench(self.store, clock, settings, runner, self.indexes, used, self.outside)
         self.upkeep = Upkeep(self.bench)
         self.router = Router(self.store, self.indexes, runner, self.outside)
+        self.archives = Archives(self.store, Contents(plan_keeping(Settings("sqlite://")), runner))
         self.vectors = self.vectors_of(None)
 
     def over(self, store: Store, **settings: Any) -> "Rig":
@@ -107,8 +111,9 @@ class Rig:
     def memories_of(self, principal: Principal | None) -> MemoryService:
         access = Access(principal)
         return MemoryService(
-            self.store, self.clock, self.settings, access, self.writing_of(principal), _no_consolidation
-        )
+            self.store, self.clock, self.settings, access, self.writing_of(principal), _no_consolidation,
+            lambda: self.archives,
+        )  # fmt: skip
 
     def vectors_of(self, principal: Principal | None) -> VectorService:
         used = None if self.settings.embedder == "none" else self.embedding

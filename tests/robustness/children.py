@@ -126,13 +126,16 @@ async def append_and_count(memory: Any, name: str, times: int, increments: int) 
 
 
 async def compare_and_increment(memory: Any) -> None:
+    """Try until nobody came in between, each time after a longer pause: then less is tried in vain."""
+    longest = 0.01  # seconds
     while True:
         entry = await settle(memory.state.entry("app:counter", app_name="app"))
         value, version = (entry.value, entry.version) if entry else (0, 0)
         try:
             await settle(memory.state.compare_and_set("app:counter", value + 1, version, app_name="app"))
         except mnemon.ConflictError:
-            await pause(random.uniform(0, 0.02))
+            await pause(random.uniform(0, longest))
+            longest = min(2 * longest, 0.32)
         else:
             return
 

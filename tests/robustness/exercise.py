@@ -3,6 +3,7 @@
 import atexit
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import mnemon
+from mnemon.encryption.masters import new_master_key
 from mnemon.testing import FakeVectorMemory
 from mnemon.testing.embedders import FakeEmbedder
 from tests.robustness.children import settle
@@ -20,8 +22,12 @@ SERVICES: Mapping[str, type] = {
     "sessions": mnemon.SessionService,
     "state": mnemon.StateStore,
     "tasks": mnemon.TaskService,
+    "working": mnemon.WorkingMemory,
+    "episodes": mnemon.EpisodeService,
     "memories": mnemon.MemoryService,
     "consolidation": mnemon.ConsolidationService,
+    "retention": mnemon.RetentionService,
+    "keys": mnemon.KeyService,
     "vectors": mnemon.VectorService,
     "index": mnemon.IndexService,
     "agents": mnemon.AgentService,
@@ -32,6 +38,7 @@ SERVICES: Mapping[str, type] = {
 }
 ENDLESS = {("consumer", "run")}  # tried where it can be ended
 OWNERS = ("session_id", "app_name", "user_id", "project_id")  # what `**owner` stands for
+SEALED = "user:sealed"
 PAST = datetime(2000, 1, 1, tzinfo=UTC)
 FUTURE = datetime.now(UTC) + timedelta(days=1)
 DIMENSION = 256  # of the static embedder, which takes the place of the one at the beginning
@@ -46,7 +53,8 @@ def settings() -> dict[str, Any]:
     """What a memory has to be opened with, so that all there is can be used and nothing else happens meanwhile."""
     return {
         "max_events_kept": 10, "background": False, "embedder": FakeEmbedder(DIMENSION), "vector_stores": (shelf,),
-        "content_url": "memory://",
+        "content_url": "memory://", "encrypted_namespaces": (SEALED,), "encryption_keys": (new_master_key("k1"),),
+        "retention": [{"name": "short", "namespace": "user:alice:short", "max_age_days": 0}],
     }  # fmt: skip
 
 
@@ -155,12 +163,16 @@ async def exercise(memory: Any) -> None:
     await use_sessions(memory.sessions)
     await use_state(memory.state)
     await use_tasks(memory.tasks)
+    await use_working(memory.working)
     await use_artifacts(memory.artifacts)
     await use_workspaces(memory.workspaces)
     await use_memories(memory.memories)
     await use_search(memory.memories)
     await use_recall(memory)
     await use_consolidation(memory)
+    await use_episodes(memory)
+    await use_keys(memory)
+    await use_retention(memory)
     await use_vectors(memory.vectors)
     await use_agents(memory)
     await use_documents(memory.documents)
@@ -243,6 +255,26 @@ async def use_state(state: Any) -> None:
         await settle(state.delete(key, expected_version=entry.version, **told, **owner))
         await settle(state.delete(key, **owner))
     await settle(state.compare_and_set("user:new", 1, 0, **user))
+
+
+async def use_working(working: Any) -> None:
+    by = {"actor": "bob", "task_id": "t1"}
+    await settle(working.append("s1", ["one", "two", "three"], buffer="b", ttl=1000, **by))
+    await settle(working.recent("s1", buffer="b", last=2, budget=5))
+    await settle(working.buffers("s1"))
+    batch = await settle(working.drain("s1", buffer="b", limit=1, lease=100, actor="bob"))
+    await settle(working.acknowledge(batch, **by))
+    await settle(working.release(await settle(working.drain("s1", buffer="b")), actor="bob"))
+    await settle(working.set("s1", "p", 1, expected_version=0, ttl=1000, **by))
+    await settle(working.set("s1", "p", 2, expected_version=1))
+    await settle(working.set("s1", "q", 1))
+    await settle(working.get("s1", "p"))
+    page = await settle(working.scratchpads("s1", limit=1))
+    await settle(working.scratchpads("s1", limit=1, cursor=page.next_cursor))
+    await settle(working.delete("s1", "p", expected_version=2, **by))
+    await settle(working.delete("s1", "q"))
+    await settle(working.prune())
+    await take(working.follow("s1", after=0), 1)
 
 
 async def use_tasks(tasks: Any) -> None:
@@ -363,8 +395,57 @@ async def use_recall(memory: Any) -> None:
             await settle(memory.recall("ERR-1042 in Oslo", namespaces=namespaces, as_of=FUTURE, **narrow))
     await settle(memory.context("Where does Alice live?", session_id="s2", budget=500))
     await settle(memory.context("Where does Alice live?", namespaces=["user:alice"]))
+    await settle(memory.fetch_recent_context("s2", limit=20, budget=500))
+    kept = {"namespace": "user:alice:v", "text": "a vector", "actor": "bob", "task_id": "t1"}
+    await settle(memory.upsert_vector("v0", [1.0] * DIMENSION, {"n": 1}, **kept))
     await settle(memory.forget("user:alice:profile", "city", actor="bob", task_id="t1"))
     await settle(memory.forget("user:alice:notes", erase=True))
+
+
+async def use_retention(memory: Any) -> None:
+    by, here = {"actor": "bob", "task_id": "t1"}, "user:alice:short"
+    for key in ("one", "two"):
+        await settle(memory.remember("gone soon", namespace=f"{here}:{key}", key=key))
+    await settle(memory.retention.plan(namespace_prefix=here))
+    await settle(memory.retention.plan())
+    await settle(memory.retention.apply(namespace_prefix=here, dry_run=False, **by))
+    page = await settle(memory.retention.archives(namespace_prefix="user", limit=1))
+    rest = await settle(memory.retention.archives(limit=10, cursor=page.next_cursor))
+    for archive in (*page, *rest):
+        await settle(memory.retention.restore(archive_id=archive.id, **by))
+        await settle(memory.retention.discard(archive_id=archive.id, **by))
+    await settle(memory.retention.apply_if_due(**by))
+    await settle(memory.remember("gone too", namespace=f"{here}:gone", key="gone"))
+    await settle(memory.remember("gone as well", namespace=f"{here}:gone", key="well"))
+    await settle(memory.retention.apply(here))
+    await settle(memory.forget(f"{here}:gone", "gone", erase=True))
+    await settle(memory.forget(f"{here}:gone", erase=True))
+    await settle(memory.retention.growth(record=True, actor="bob"))
+    await settle(memory.retention.prune(**by))
+
+
+async def use_keys(memory: Any) -> None:
+    await settle(memory.remember("sealed", namespace=SEALED, key="sealed"))
+    await settle(memory.workspaces.create("sealed", namespace=SEALED))
+    await settle(memory.workspaces.clone("sealed", "sealed-copy"))
+    await settle(memory.sessions.create_session("sealed", "helpdesk", "sealed", initial_state={"a": 1}))
+    await settle(memory.sessions.append_event("sealed", {"text": "sealed"}, {"a": 2}))
+    await settle(memory.state.set("a", 3, session_id="sealed"))
+    await settle(memory.working.set("sealed", "pad", 1))
+    await settle(memory.tasks.create("sealed", task_id="sealed", session_id="sealed"))
+    await settle(memory.store_episode(["sealed"], session_id="sealed"))
+    await settle(memory.remember("sealed", namespace="session:sealed", key="sealed"))
+    await settle(memory.sessions.delete_session("sealed"))
+    await settle(memory.tasks.update("sealed", "running"))
+    await settle(memory.remember("sealed again", namespace="session:sealed", key="sealed"))
+    await settle(memory.workspaces.write("sealed", "a", "text"))
+    await settle(memory.keys.rewrap(actor="bob"))
+    await settle(memory.keys.rotate(namespace="user", actor="bob"))
+    seen: list[mnemon.Progress] = []
+    moments = {"grace": timedelta(0), "actor": "bob"}
+    await settle(memory.keys.reseal(namespace="user", progress=seen.append, **moments))
+    await settle(memory.keys.status(namespace="user"))
+    await settle(memory.keys.drop(namespace="user", **moments))
 
 
 async def use_consolidation(memory: Any) -> None:
@@ -385,6 +466,34 @@ async def use_consolidation(memory: Any) -> None:
     await settle(memory.memories.consolidate_memories(here, dry_run=True, **strategy, **by))
     await settle(memory.consolidation.consolidate(here, strategy="latest_wins", dry_run=False, **by))
     await settle(memory.forget(here, erase=True))
+
+
+async def use_episodes(memory: Any) -> None:
+    by = {"actor": "bob", "task_id": "t1"}
+    told: dict[str, Any] = {
+        "kind": "negotiation", "namespace": "user:alice:talks", "session_id": "s2", "title": "The van",
+        "participants": ["buyer", "seller"], "offers": [mnemon.Offer("buyer", {"price": 80})], "outcome": "agreed",
+        "started_at": PAST, "ended_at": FUTURE, "metadata": {"n": 1}, **by,
+    }  # fmt: skip
+    first = await settle(memory.store_episode(["I live in Oslo."], **told))
+    await settle(memory.episodes.store([{"role": "user", "text": "I live in Oslo."}], **told))
+    await settle(memory.store_episode([{"role": "user", "text": "I live in Bergen."}], session_id="s2"))
+    await settle(memory.episodes.get(first.id))
+    for wanted in ({}, {"namespace": "user:alice"}, {"session_id": "s2"}, {"status": "pending", "kind": "negotiation"}):
+        page = await settle(memory.episodes.list(**wanted, limit=1))
+        await settle(memory.episodes.list(**wanted, cursor=page.next_cursor))
+    await settle(memory.episodes.counts())
+    await settle(memory.episodes.counts(namespace="user:alice"))
+    await settle(memory.working.append("s2", ["one", "two"]))
+    heard: list[Any] = []
+    await settle(memory.consolidation.flow(idle=3600, lease=30, rounds=1, progress=heard.append))
+    await settle(memory.consolidation.flow())
+    assert heard
+    await settle(memory.episodes.retry(namespace="user:alice", **by))
+    with suppress(mnemon.InvalidTransition):
+        await settle(memory.episodes.retry(episode_id=first.id))
+    await settle(memory.episodes.delete(first.id, **by))
+    await settle(memory.episodes.erase("user:alice:talks", **by))
 
 
 async def use_vectors(vectors: Any) -> None:
@@ -622,6 +731,7 @@ async def use_as_principal(memory: Any) -> None:
     await settle(scoped.recall("Where does Alice live?", namespaces=["", "session:s2"]))
     await settle(scoped.recall("Where does Alice live?", namespaces="", as_of=FUTURE))
     await settle(scoped.context("Where does Alice live?", session_id="s2"))
+    await settle(scoped.fetch_recent_context("s2"))
     await settle(scoped.vectors.query([1.0] * DIMENSION))
     await take(scoped.changes(), 5)
     await settle(scoped.audit())

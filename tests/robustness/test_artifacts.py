@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -98,6 +99,9 @@ def save_and_die(url: str) -> None:
 
     Each child saves a version with a new content, then one with a content that is there.
     """
+    with sync.open(url, background=False, seal_interval=None):
+        pass  # now everything is imported, which each child would have to do again
+    assert threading.active_count() == 1
     for step in range(1, 1000):
         child = os.fork()
         if child == 0:

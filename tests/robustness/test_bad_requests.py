@@ -169,7 +169,7 @@ async def replay(call: Call, memory: Any) -> Any:
     answer = call.on(memory)
     if hasattr(answer, "__await__"):
         return await answer
-    return await take(answer, 1) if call.method in ("changes", "watch", "open") else answer
+    return await take(answer, 1) if call.method in ("changes", "watch", "follow", "open") else answer
 
 
 async def test_a_closed_store_says_so_whatever_is_asked(url: str) -> None:

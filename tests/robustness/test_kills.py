@@ -6,6 +6,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from mnemon import sync
 from tests.robustness.behind import Database
 from tests.robustness.children import (
@@ -17,6 +19,8 @@ from tests.robustness.children import (
     start,
     write_until_killed,
 )
+
+pytestmark = pytest.mark.unmeasured
 
 SEED = 2024
 KILLS = {"sqlite": 51, "postgresql": 12}  # of writers

@@ -21,7 +21,7 @@ from tests.robustness.behind import Database, PostgresDatabase, SqliteDatabase
 SECRETS = 25
 SIZES = (1, 8, 30, 90, 140, 1000)  # times the marker: from a few bytes to several pages
 HIDDEN = "user:alice:hidden"
-SECRET = b"SECRET"
+SECRET = b"NIGHTJAR"  # a word that no other test writes into the same server
 
 # Another process has to look: closing the file in this one would release SQLite's locks on it.
 SEARCH = """
@@ -30,23 +30,25 @@ marks = [bytes.fromhex(mark) for mark in sys.stdin.read().split()]
 for path in pathlib.Path(sys.argv[1]).rglob("*"):
     if path.is_file():
         content = path.read_bytes()
-        if any(mark in content or mark.lower() in content for mark in marks):
-            print(path.name)
+        for mark in marks:
+            if mark in content or mark.lower() in content:
+                print(mark.hex())
 """
 
 Erase = Callable[[sync.BlockingMemory], object]
 
 
-def files_with(marks: Iterable[bytes], folder: Path) -> list[str]:
-    """The names of the files below a folder that hold a mark, also in small letters, as words are kept."""
+def found_in(folder: Path, marks: Iterable[bytes]) -> set[bytes]:
+    """Those of the marks that some file below a folder holds, also in small letters, as words are kept."""
     given = " ".join(mark.hex() for mark in marks)
-    command = [sys.executable, "-c", SEARCH, str(folder)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout.split()
+    command = [sys.executable, "-S", "-c", SEARCH, str(folder)]
+    said = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+    return {bytes.fromhex(mark) for mark in said.split()}
 
 
 def secret(number: int, chance: random.Random) -> dict[str, str]:
     """A value in which every few bytes would give it away."""
-    return {"text": f"SECRET-{number:03} " * chance.choice(SIZES)}
+    return {"text": f"NIGHTJAR-{number:03} " * chance.choice(SIZES)}
 
 
 def keep_secrets(memory: sync.BlockingMemory, chance: random.Random) -> None:
@@ -102,11 +104,11 @@ def check_gone(memory: sync.BlockingMemory) -> None:
     for number in range(SECRETS):
         assert memory.memories.get_memory(HIDDEN, f"hidden-{number}") is None
         assert memory.memories.get_memory_history(HIDDEN, f"hidden-{number}") == []
-        for question in (f"SECRET-{number:03}", f"what is 'hidden-{number}'?"):
-            assert all("SECRET" not in repr(hit) for hit in memory.recall(question, namespaces="", k=100))
-    assert all("SECRET" not in repr(found) for found in memory.memories.search_memories(limit=1000))
+        for question in (f"NIGHTJAR-{number:03}", f"what is 'hidden-{number}'?"):
+            assert all("NIGHTJAR" not in repr(hit) for hit in memory.recall(question, namespaces="", k=100))
+    assert all("NIGHTJAR" not in repr(found) for found in memory.memories.search_memories(limit=1000))
     changes = list(memory.changes())
-    assert all("SECRET" not in repr(change) for change in changes)
+    assert all("NIGHTJAR" not in repr(change) for change in changes)
     purges = Counter(
         change.entity_id for change in changes if change.operation == "purge" and change.actor == "officer"
     )
@@ -118,6 +120,7 @@ def check_gone(memory: sync.BlockingMemory) -> None:
     [(0, purge_each, "static"), (1, purge_each, FakeEmbedder(64)), (2, forget_all, FakeEmbedder(64))],
     ids=["each", "each-cached", "all-cached"],
 )
+@pytest.mark.unmeasured
 def test_a_purge_leaves_no_byte_in_the_files_of_sqlite(
     sqlite_url: str, tmp_path: Path, seed: int, erase: Erase, embedder: Any
 ) -> None:
@@ -127,14 +130,13 @@ def test_a_purge_leaves_no_byte_in_the_files_of_sqlite(
         live_around(memory, chance, 100)
         keep_secrets(memory, chance)
         live_around(memory, chance, 300)
-        assert len(reader.recall("who knows SECRET-001?", namespaces=HIDDEN, k=100)) > 10
+        assert len(reader.recall("who knows NIGHTJAR-001?", namespaces=HIDDEN, k=100)) > 10
         vectors = vectors_kept(SqliteDatabase(sqlite_url))
-        for mark in (SECRET, *vectors):
-            assert files_with([mark], tmp_path) != []
+        assert found_in(tmp_path, [SECRET, *vectors]) == {SECRET, *vectors}
         # when they are purged
         erase(memory)
         # then they are gone from the file and from everything beside it
-        assert files_with([SECRET, *vectors], tmp_path) == []
+        assert found_in(tmp_path, [SECRET, *vectors]) == set()
         check_gone(memory)
         check_gone(reader)
         assert memory.verify().intact
@@ -148,6 +150,7 @@ def data_directory(url: str) -> Path:
 
 
 @pytest.mark.parametrize("erase", [purge_each, forget_all])
+@pytest.mark.unmeasured
 def test_a_purge_leaves_no_byte_in_the_tables_of_postgres(
     postgres_url: str, postgres_schema: str, erase: Erase
 ) -> None:
@@ -158,18 +161,64 @@ def test_a_purge_leaves_no_byte_in_the_tables_of_postgres(
         # given secrets in the midst of other memories, some large enough to be stored apart, written to disk
         live_around(memory, chance, 40)
         keep_secrets(memory, chance)
-        memory.memories.add_memory("user:alice", "large", {"text": "SECRET" + random.Random(1).randbytes(9000).hex()})
+        memory.memories.add_memory("user:alice", "large", {"text": "NIGHTJAR" + random.Random(1).randbytes(9000).hex()})
         database.query("CHECKPOINT")
         vectors = vectors_kept(database)
-        for mark in (SECRET, *vectors):
-            assert files_with([mark], tables) != []
+        assert found_in(tables, [SECRET, *vectors]) == {SECRET, *vectors}
         # when they are purged
         memory.memories.purge_memory("user:alice", "large")
         erase(memory)
         # then they are gone from the tables' files
         database.query("CHECKPOINT")
-        assert files_with([SECRET, *vectors], tables) == []
+        assert found_in(tables, [SECRET, *vectors]) == set()
         check_gone(memory)
+
+
+def tell_secrets(memory: sync.BlockingMemory, database: Database, chance: random.Random) -> None:
+    """Episodes in all the states that they can be in, also in an archive, between those of others."""
+    for number in range(60):
+        hers = number % 3 == 0
+        told = secret(number, chance) if hers else {"text": "x" * chance.choice((5, 900, 9000))}
+        where = "user:alice:talks" if hers else "user:bob"
+        stored = memory.store_episode([told, {"at": number}], namespace=where, outcome=told if number % 2 else None)
+        if not hers and number % 2:
+            memory.episodes.delete(stored.id)
+    done = "UPDATE episodes SET status = 'consolidated', consolidated_at = 1"
+    database.query(f"{done} WHERE namespace = 'user:alice:talks' AND id % 2 = 0")
+    memory.retention.apply()
+    [archive, *_] = memory.retention.archives("user:alice")
+    database.query(f"{done} WHERE namespace = 'user:alice:talks'")
+    memory.retention.restore(archive.id)
+    memory.remember("NIGHTJAR", namespace="user:alice")
+
+
+def check_erased(memory: sync.BlockingMemory) -> None:
+    assert memory.forget("user:alice", erase=True) == 21
+    assert {each.namespace for each in memory.episodes.list(limit=100)} == {"user:bob"}
+    assert list(memory.retention.archives()) == []
+    assert all("NIGHTJAR" not in repr(change) for change in memory.changes())
+
+
+def test_erased_episodes_leave_no_byte_in_the_files_of_sqlite(sqlite_url: str, tmp_path: Path) -> None:
+    with sync.open(sqlite_url, background=False, embedder="none") as memory:
+        tell_secrets(memory, SqliteDatabase(sqlite_url), random.Random(0))
+        assert SECRET in found_in(tmp_path / "memory.files", [SECRET])
+        check_erased(memory)
+        assert found_in(tmp_path, [SECRET]) == set()
+
+
+def test_erased_episodes_leave_no_byte_in_the_tables_of_postgres(
+    postgres_url: str, postgres_schema: str, tmp_path: Path
+) -> None:
+    database = PostgresDatabase(postgres_url, postgres_schema)
+    tables = data_directory(postgres_url) / "base"
+    with sync.open(postgres_url, background=False, embedder="none", content_url=tmp_path.as_uri()) as memory:
+        tell_secrets(memory, database, random.Random(0))
+        database.query("CHECKPOINT")
+        assert found_in(tables, [SECRET]) == found_in(tmp_path, [SECRET]) == {SECRET}
+        check_erased(memory)
+        database.query("CHECKPOINT")
+        assert found_in(tables, [SECRET]) == found_in(tmp_path, [SECRET]) == set()
 
 
 def purge_while_read(
@@ -177,7 +226,7 @@ def purge_while_read(
 ) -> None:
     """A receipt does not claim more than is true."""
     for name in ("first", "second"):
-        memory.memories.add_memory("user:alice", name, "SECRET")
+        memory.memories.add_memory("user:alice", name, "NIGHTJAR")
     # given somebody who still reads what was before the purge
     begin_reading()
     assert not memory.memories.purge_memory("user:alice", "first").scrubbed
@@ -197,7 +246,7 @@ def test_a_reader_of_sqlite_delays_the_scrubbing(sqlite_url: str, tmp_path: Path
                 lambda: reader.execute("SELECT COUNT(*) FROM memory_entries").fetchone(),
                 lambda: reader.execute("COMMIT"),
             )
-        assert files_with([SECRET], tmp_path) == []
+        assert found_in(tmp_path, [SECRET]) == set()
 
 
 @pytest.mark.parametrize("table", ["memory_entries", "sessions"])
@@ -213,4 +262,4 @@ def test_a_reader_of_postgres_delays_the_scrubbing(
             lambda: reader.execute("COMMIT"),
         )
         PostgresDatabase(postgres_url, postgres_schema).query("CHECKPOINT")
-    assert files_with([SECRET], data_directory(postgres_url) / "base") == []
+    assert found_in(data_directory(postgres_url) / "base", [SECRET]) == set()

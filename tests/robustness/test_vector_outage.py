@@ -16,6 +16,8 @@ from mnemon.testing.embedders import FakeEmbedder
 from tests.servers import Server
 from tests.stores.servers import own_collections, url_of
 
+pytestmark = pytest.mark.unmeasured
+
 WAYS = ["qdrant-http", "qdrant-grpc", "weaviate", "chroma"]
 PATIENCE = 120.0
 MIRROR = "mirror"

@@ -65,6 +65,7 @@ async def test_a_follower_in_another_process_is_woken(database: Database, face: 
     check_woken([int(at) / 1e6 - committed[int(sequence)] for sequence, at in seen])
 
 
+@pytest.mark.unmeasured
 async def test_every_follower_sees_all_that_racing_writers_do(database: Database) -> None:
     # given two followers and a watcher of one key
     async with mnemon.open(database.url) as memory, mnemon.open(database.url) as other:
@@ -125,6 +126,7 @@ def test_a_blocking_follower_is_woken_from_another_thread(database: Database) ->
     check_woken([later - earlier for earlier, later in zip(committed, seen, strict=True)])
 
 
+@pytest.mark.unmeasured
 async def test_reading_a_long_journal_leaves_the_loop_to_others(url: str, heartbeat: Heartbeat) -> None:
     # given a journal with much in it
     async with mnemon.open(url) as memory:

@@ -1,7 +1,7 @@
 """The same vectors and the same filtered questions on every store, compared with exact search."""
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -17,13 +17,15 @@ from mnemon.facts import facts_of, filter_for
 from mnemon.filters import parse
 from mnemon.model import Match
 from mnemon.namespaces import covers
-from mnemon.ports import Scope, Transaction, Vector, VectorMemory, VectorQuery, VectorRecord
+from mnemon.ports import Scope, Vector, VectorMemory, VectorQuery, VectorRecord
 from mnemon.testing.handles import parts_of
-from mnemon.testing.planting import Garden
+from mnemon.testing.planting import Garden, Seed
 from mnemon.testing.vector_samples import lengthened, record_of, space_of
 from tests.servers import Server
 from tests.stores.servers import own_collections, url_of
 from tests.test_filters import holds
+
+pytestmark = pytest.mark.unmeasured
 
 VECTORS, DIMENSION, CLUSTERS, QUESTIONS, LIMIT = 2000, 384, 40, 200, 10
 LEAST_RECALL = 0.98
@@ -175,20 +177,12 @@ async def mirrored(url: str) -> AsyncIterator[Search]:
         parts = parts_of(memory)
         garden = Garden(parts.store, parts.index(parts.store, parts.runner))
         space = await garden.space(DIMENSION)
-        numbers: dict[int, int] = {}
-
-        async def plant(tx: Transaction, some: Sequence[Planted]) -> dict[int, int]:
-            return {
-                await garden.planting(
-                    tx, each.namespace, f"key {each.number}", vectors={space.id: each.vector},
-                    metadata=each.metadata, memory_type=each.memory_type, trust=each.trust,
-                ): each.number
-                for each in some
-            }  # fmt: skip
-
-        for start in range(0, VECTORS, 500):
-            some = memories()[start : start + 500]
-            numbers |= await parts.store.write(lambda tx, some=some: plant(tx, some))
+        seeds = [
+            Seed(each.namespace, f"key {each.number}", each.vector, each.metadata, each.memory_type, each.trust)
+            for each in memories()
+        ]
+        ids = await garden.sow(space, seeds)
+        numbers = dict(zip(ids, (each.number for each in memories()), strict=True))
 
         async def search(question: Question) -> list[Match]:
             where = parse(question.where) if question.where else None

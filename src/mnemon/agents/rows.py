@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from mnemon.clock import moment, moment_or_none
+from mnemon.encryption.sealing import Layout
 from mnemon.model import Agent, Cycle, CycleStatus
 from mnemon.sql import load
 from mnemon.values import decode
@@ -44,6 +45,8 @@ class CycleRow(NamedTuple):
     undone_at: int | None
 
 
+AGENT = Layout("agents", AgentRow._fields)
+CYCLE = Layout("agent_cycles", CycleRow._fields)
 SQL = {
     name: query.fill(agent=", ".join(AgentRow._fields), cycle=", ".join(CycleRow._fields))
     for name, query in load("agents").items()

@@ -72,7 +72,8 @@ class AgentService:
         self._writing = writing
         self._workspaces = workspaces
         self._recall = recall
-        self._steps = Steps(store, access)
+        self._sealing = writing.sealing
+        self._steps = Steps(store, access, writing.sealing)
         self._drafts = Drafts(clock, settings, access)
         self._transfers = Transfers(store, runner, self._steps, self._drafts, workspaces)
 
@@ -97,6 +98,7 @@ class AgentService:
             agent_id, namespace, workspace_id, origin.now,
             name=name, role=role, directives={} if directives is None else directives, config=config, metadata=metadata,
         )  # fmt: skip
+        await self._sealing.prepare([row.namespace])
         await self._store.write(lambda tx: self._steps.add(tx, origin, row))
         return agent_of(row)
 
@@ -105,7 +107,7 @@ class AgentService:
         conditions = self._steps.open("read")
         params = {"id": check_identifier("agent_id", agent_id), **params_of(conditions)}
         rows = await self._store.fetch(SQL["get_agent"].where(conditions), params)
-        return agent_of(AgentRow(*rows[0])) if rows else None
+        return agent_of((await self._steps.agents(self._store.fetch, rows))[0]) if rows else None
 
     async def update(
         self,
@@ -134,7 +136,7 @@ class AgentService:
                 )
             await self._steps.require_workspace(tx, workspace_id)
             row = row._replace(**changes, version=row.version + 1, updated_at=origin.now)
-            await tx.execute(SQL["set_agent"], row._asdict())
+            await self._steps.change(tx, row)
             await journal.record(tx, [agent_entry(origin, row, "update", {"changed": sorted(changes)})])
             return agent_of(row)
 
@@ -174,6 +176,7 @@ class AgentService:
             check_number(snapshot, "a snapshot's number")
         origin = self._origin(actor, task_id, session_id)
         agent = await self._store.read(lambda tx: self._steps.ready(tx, agent_id))
+        await self._sealing.prepare([agent.namespace])
         if snapshot is None and agent.workspace_id is not None:
             snapshot = await self._take_snapshot(agent.workspace_id, agent, origin)
         row = CycleRow(
@@ -244,7 +247,7 @@ class AgentService:
         async def unit(tx: Transaction) -> Cycle:
             agent = await self._steps.find(tx, agent_id, "write", lock=True)
             row = (await self._steps.require_cycle(tx, agent_id, number))._replace(summary=text)
-            await tx.execute(SQL["set_summary"], row._asdict())
+            await self._steps.summarise(tx, agent, row)
             told = origin._replace(session_id=row.session_id, task_id=row.task_id)
             await journal.record(tx, [cycle_entry(told, agent, number, "summarise", {})])
             return cycle_of(row)
@@ -412,7 +415,7 @@ class AgentService:
             }  # fmt: skip
             if len(rows) < limit:
                 found = await self._store.fetch(SQL["list_agents"].where([below]), params)
-                rows += [AgentRow(*row) for row in found]
+                rows += await self._steps.agents(self._store.fetch, found)
         more = encode_cursor("agents", rows[-1].namespace, rows[-1].id) if len(rows) == limit else None
         return Page(tuple(agent_of(row) for row in rows), more)
 

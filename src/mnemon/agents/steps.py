@@ -6,7 +6,9 @@ from typing import Any
 from mnemon import journal
 from mnemon.access import Access, under
 from mnemon.agents.drafts import Outcome
-from mnemon.agents.rows import SQL, AgentRow, CycleRow, agent_of, cycle_of
+from mnemon.agents.rows import AGENT, CYCLE, SQL, AgentRow, CycleRow, agent_of, cycle_of
+from mnemon.encryption.keys import Fetch
+from mnemon.encryption.sealing import Sealing
 from mnemon.errors import (
     AgentExists,
     AgentNotFound,
@@ -19,7 +21,7 @@ from mnemon.errors import (
 from mnemon.journal import Origin
 from mnemon.model import CycleStatus, Level, Resumption
 from mnemon.namespaces import check_identifier
-from mnemon.ports import Store, Transaction
+from mnemon.ports import Row, Store, Transaction
 from mnemon.sql import Fragment, equal, load, params_of
 
 _SESSIONS = load("sessions")
@@ -29,9 +31,10 @@ _LAST = 2**63 - 1  # no cycle has a higher number
 class Steps:
     """Reads and changes the rows of agents and cycles, and writes the journal of it."""
 
-    def __init__(self, store: Store, access: Access) -> None:
+    def __init__(self, store: Store, access: Access, sealing: Sealing) -> None:
         self._store = store
         self._access = access
+        self._sealing = sealing
 
     # -- agents
 
@@ -43,18 +46,27 @@ class Steps:
         row = await tx.fetch_one(query, params)
         if row is None:
             raise AgentNotFound(f"no agent {agent_id!r}; create it with agents.create")
-        return AgentRow(*row)
+        return (await self.agents(tx.fetch_all, [row]))[0]
 
     async def add(
         self, tx: Transaction, origin: Origin, row: AgentRow, cycles: Sequence[CycleRow] = (), operation: str = "create"
     ) -> None:
         """A new agent, and what it did elsewhere before."""
         await self.require_workspace(tx, row.workspace_id)
-        if not await tx.execute(SQL["insert_agent"], {**row._asdict(), "now": origin.now}):
+        written = await self._sealing.sealed(tx, AGENT, row._asdict())
+        if not await tx.execute(SQL["insert_agent"], {**written, "now": origin.now}):
             raise AgentExists(f"agent {row.id!r} exists already; choose another id")
-        await tx.execute_many(SQL["insert_cycle"], [each._asdict() for each in cycles])
+        await tx.execute_many(SQL["insert_cycle"], await self._sealed(tx, row, cycles))
         imported = [cycle_entry(origin, row, each.cycle, operation, {"status": each.status}) for each in cycles]
         await journal.record(tx, [agent_entry(origin, row, operation), *imported])
+
+    async def change(self, tx: Transaction, row: AgentRow) -> None:
+        """Write what an agent is to be."""
+        await tx.execute(SQL["set_agent"], await self._sealing.sealed(tx, AGENT, row._asdict()))
+
+    async def agents(self, fetch: Fetch, rows: Sequence[Row]) -> list[AgentRow]:
+        """Rows of agents as they were before they were encrypted, if they were."""
+        return [AgentRow(*row) for row in await self._sealing.opened(fetch, AGENT, rows)]
 
     async def require_workspace(self, tx: Transaction, workspace_id: str | None) -> None:
         """`WorkspaceNotFound` unless there is no need of one, or the caller may write it."""
@@ -96,11 +108,11 @@ class Steps:
             "agent_id": agent_id, "limit": limit, "before": _LAST if before is None else before,
             **params_of(equal(session_id=session_id)),
         }  # fmt: skip
-        return [CycleRow(*row) for row in await tx.fetch_all(query, params)]
+        return await self._cycles(tx, await tx.fetch_all(query, params))
 
     async def cycle(self, tx: Transaction, agent_id: str, number: int) -> CycleRow | None:
-        row = await tx.fetch_one(SQL["get_cycle"], {"agent_id": agent_id, "cycle": number})
-        return CycleRow(*row) if row else None
+        found = await self._cycles(tx, await tx.fetch_all(SQL["get_cycle"], {"agent_id": agent_id, "cycle": number}))
+        return found[0] if found else None
 
     async def require_cycle(self, tx: Transaction, agent_id: str, number: int) -> CycleRow:
         row = await self.cycle(tx, agent_id, number)
@@ -116,8 +128,8 @@ class Steps:
 
     async def first_after(self, tx: Transaction, agent_id: str, number: int) -> CycleRow | None:
         """The first standing cycle after one."""
-        row = await tx.fetch_one(SQL["first_after"], {"agent_id": agent_id, "cycle": number})
-        return CycleRow(*row) if row else None
+        found = await self._cycles(tx, await tx.fetch_all(SQL["first_after"], {"agent_id": agent_id, "cycle": number}))
+        return found[0] if found else None
 
     async def source(self, tx: Transaction, agent_id: str, number: int | None) -> tuple[AgentRow, CycleRow | None]:
         """The agent, and the cycle that an insight is of: the newest, unless another is named."""
@@ -168,7 +180,7 @@ class Steps:
             raise ConflictError(f"the next cycle of agent {agent.id!r} is {number}, not {expected}: resume it again")
         await self.require_session(tx, row.session_id)
         row = row._replace(cycle=number)
-        await tx.execute(SQL["insert_cycle"], row._asdict())
+        await tx.execute_many(SQL["insert_cycle"], await self._sealed(tx, agent, [row]))
         await tx.execute(SQL["count_cycle"], {"id": agent.id, "cycle": number, "now": origin.now})
         about = {} if row.snapshot is None else {"snapshot": row.snapshot}
         await journal.record(tx, [cycle_entry(origin, agent, number, "propose", about)])
@@ -197,10 +209,22 @@ class Steps:
             status=outcome.status, result=outcome.result, summary=outcome.summary,
             artifacts=outcome.artifacts or row.artifacts, finished_at=origin.now,
         )  # fmt: skip
-        await tx.execute(SQL["set_result"], row._asdict())
+        await tx.execute_many(SQL["set_result"], await self._sealed(tx, agent, [row]))
         origin = origin._replace(session_id=row.session_id, task_id=origin.task_id or row.task_id)
         await journal.record(tx, [cycle_entry(origin, agent, number, "result", {"status": row.status})])
         return row
+
+    async def summarise(self, tx: Transaction, agent: AgentRow, row: CycleRow) -> None:
+        """Write the summary of a cycle."""
+        await tx.execute_many(SQL["set_summary"], await self._sealed(tx, agent, [row]))
+
+    async def _sealed(self, tx: Transaction, agent: AgentRow, rows: Sequence[CycleRow]) -> Sequence[Mapping[str, Any]]:
+        """Cycles as they are to be written: encrypted, if what lies in the agent's namespace is."""
+        scope = await self._sealing.scope_at(tx.fetch_all, agent.namespace)
+        return await self._sealing.sealed_in(tx, scope, CYCLE, [row._asdict() for row in rows])
+
+    async def _cycles(self, tx: Transaction, rows: Sequence[Row]) -> list[CycleRow]:
+        return [CycleRow(*row) for row in await self._sealing.opened(tx.fetch_all, CYCLE, rows)]
 
     async def undo(self, tx: Transaction, origin: Origin, agent: AgentRow, number: int) -> int:
         """Undo every standing cycle after one; how many."""

@@ -1,12 +1,15 @@
 """Artifacts as rows, and back; and as the manifest that people read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from mnemon.artifacts.names import place_of, url_of
 from mnemon.clock import moment, moment_or_none
+from mnemon.encryption.contents import is_sealed_name
+from mnemon.encryption.envelope import is_sealed
+from mnemon.encryption.sealing import Layout
 from mnemon.model import Artifact
 from mnemon.ports import Exhibit
 from mnemon.sql import Query, load
@@ -33,6 +36,7 @@ class ArtifactRow(NamedTuple):
     deleted_at: int | None
 
 
+LAYOUT = Layout("artifacts", ArtifactRow._fields)
 SQL: Mapping[str, Query] = {
     name: query.fill(artifact=", ".join(ArtifactRow._fields)) for name, query in load("artifacts").items()
 }
@@ -60,9 +64,15 @@ def artifact(row: ArtifactRow) -> Artifact:
 
 def manifest(session_id: str, revision: int, rows: Sequence[ArtifactRow]) -> dict[str, Any]:
     """All versions of all files of a session; `rows` are in order."""
+    return _manifest(session_id, revision, rows, _shown)
+
+
+def _manifest(
+    session_id: str, revision: int, rows: Sequence[ArtifactRow], show: Callable[[ArtifactRow], dict[str, Any]]
+) -> dict[str, Any]:
     files: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        files.setdefault(row.name, []).append(_shown(row))
+        files.setdefault(row.name, []).append(show(row))
     return {
         "about": _ABOUT,
         "session_id": session_id,
@@ -72,15 +82,26 @@ def manifest(session_id: str, revision: int, rows: Sequence[ArtifactRow]) -> dic
 
 
 def exhibit(session_id: str, revision: int, rows: Sequence[ArtifactRow]) -> Exhibit:
-    """What people are to see of a session: what was deleted is only in the manifest."""
+    """What people are to see of a session: what was deleted or is encrypted is only in the manifest."""
     return Exhibit(
         place=place_of(session_id),
         revision=revision,
-        files={row.file_name: row.sha256 for row in rows if row.deleted_at is None},
+        files={row.file_name: row.sha256 for row in rows if row.deleted_at is None and not _is_hidden(row)},
         manifest=orjson.dumps(
-            manifest(session_id, revision, rows), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+            _manifest(session_id, revision, rows, _exhibited), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         ),
     )
+
+
+def _is_hidden(row: ArtifactRow) -> bool:
+    return is_sealed_name(row.sha256) or is_sealed(row.metadata)
+
+
+def _exhibited(row: ArtifactRow) -> dict[str, Any]:
+    """What the folder tells of a version: of what is encrypted not even the digest, by which it could be guessed."""
+    if not _is_hidden(row):
+        return _shown(row)
+    return {**_shown(row._replace(metadata="{}")), "file": None, "sha256": None, "metadata": None, "is_encrypted": True}
 
 
 def _shown(row: ArtifactRow) -> dict[str, Any]:

@@ -10,17 +10,18 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from mnemon import journal
 from mnemon.access import Access
 from mnemon.artifacts.names import check_name, check_version, content_type_of, file_name, parse_url
-from mnemon.artifacts.rows import SQL, ArtifactRow, artifact, exhibit, manifest
+from mnemon.artifacts.rows import LAYOUT, SQL, ArtifactRow, artifact, exhibit, manifest
 from mnemon.artifacts.streams import ArtifactStream
 from mnemon.artifacts.upkeep import GRACE, KEPT, ArtifactUpkeep
 from mnemon.clock import Clock
 from mnemon.contents import Contents, Data, Readable
+from mnemon.encryption.keys import Fetch
 from mnemon.errors import ArtifactNotFound, InvalidInput, SessionNotFound, StoreError
 from mnemon.journal import Origin, origin_of
 from mnemon.model import Artifact, Cleanup, ContentReport, Level, Page, Progress
 from mnemon.namespaces import check_identifier, check_key
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
-from mnemon.ports import Exhibit, Runner, Store, Transaction
+from mnemon.ports import Exhibit, Row, Runner, Store, Transaction
 from mnemon.settings import Settings
 from mnemon.sql import Fragment, equal, load, params_of
 from mnemon.state import SessionRow
@@ -56,6 +57,7 @@ class ArtifactService:
         self._settings = settings
         self._access = access
         self._contents = contents
+        self._sealing = contents.sealing
         self._runner = runner
         self._upkeep = ArtifactUpkeep(store, clock, access, contents, runner, self._refresh)
 
@@ -86,11 +88,11 @@ class ArtifactService:
         text = encode_metadata(metadata, self._settings.max_value_bytes)
         origin_of(self._access, 0, actor, task_id)  # what cannot be used is refused before anything is read
         await self._store.read(lambda tx: self._session(tx, session_id, "write"))
-        content = await self._contents.put(source)
+        content = await self._contents.put(source, f"session:{session_id}")
         draft = _Draft(session_id, named, content.sha256, content.size, kind, text, task_id)
         saved = await self._record(draft, actor)
         await self._show(session_id)
-        return saved
+        return (await self._contents.told([saved]))[0]
 
     async def _record(self, draft: _Draft, actor: str | None) -> Artifact:
         now = self._clock.now()
@@ -106,7 +108,9 @@ class ArtifactService:
                 **draft._asdict(), "version": version, "file_name": shown,
                 "created_by": origin.actor, "created_at": now,
             }  # fmt: skip
-            [(number,)] = await tx.fetch_each(SQL["insert_artifact"], [values])
+            scope = self._sealing.session_scope(session.id, session.app_name, session.user_id, session.project_id)
+            written = await self._sealing.sealed_in(tx, scope, LAYOUT, [values])
+            [(number,)] = await tx.fetch_each(SQL["insert_artifact"], written)
             await journal.record(tx, [_entry(origin, draft.name, "save", version, {"size": draft.size})])
             return artifact(ArtifactRow(id=number, **values, deleted_at=None))
 
@@ -124,10 +128,15 @@ class ArtifactService:
 
     async def get(self, session_id: str, name: str, version: int | None = None) -> Artifact | None:
         """The artifact in a version, or in its newest; None if there is none, or it was deleted."""
+        found = await self._find(session_id, name, version)
+        return None if found is None else (await self._contents.told([found]))[0]
+
+    async def _find(self, session_id: str, name: str, version: int | None) -> Artifact | None:
+        """The same, with the name of its content in place of the digest."""
         query, wanted = self._wanted(session_id, name, version)
         conditions = self._open("read")
         rows = await self._store.fetch(query.where(conditions), {**wanted, **params_of(conditions)})
-        found = [ArtifactRow(*row) for row in rows]
+        found = await self._opened(self._store.fetch, rows)
         return artifact(found[0]) if found and found[0].deleted_at is None else None
 
     async def list(
@@ -140,16 +149,18 @@ class ArtifactService:
         (after,) = decode_cursor(cursor, "artifacts", ("",))
         conditions = [*_beginning(prefix, self._settings.max_key_length), *self._open("read")]
         params = {**_of_session(session_id), "after": after, "limit": check_limit(limit), **params_of(conditions)}
-        rows = [ArtifactRow(*row) for row in await self._store.fetch(SQL["list_artifacts"].where(conditions), params)]
+        found = await self._store.fetch(SQL["list_artifacts"].where(conditions), params)
+        rows = await self._opened(self._store.fetch, found)
         more = encode_cursor("artifacts", rows[-1].name) if len(rows) == limit else None
-        return Page(tuple(map(artifact, rows)), more)
+        return Page(tuple(await self._contents.told(list(map(artifact, rows)))), more)
 
     async def recent(self, session_id: str, limit: int = 20) -> Sequence[Artifact]:
         """The artifacts that were saved last, in their current versions, the newest first."""
         conditions = self._open("read")
         params = {**_of_session(session_id), "limit": check_limit(limit), **params_of(conditions)}
         rows = await self._store.fetch(SQL["recent_artifacts"].where(conditions), params)
-        return tuple(artifact(ArtifactRow(*row)) for row in rows)
+        found = await self._opened(self._store.fetch, rows)
+        return tuple(await self._contents.told(list(map(artifact, found))))
 
     async def versions(
         self, session_id: str, name: str, *, deleted: bool = False, limit: int = 50, cursor: str | None = None
@@ -159,21 +170,25 @@ class ArtifactService:
         conditions = [*([] if deleted else [Fragment("deleted_at IS NULL")]), *self._open("read")]
         params = {**_of_session(session_id), "name": self._named(name), "before": before, "limit": check_limit(limit)}
         query = SQL["list_versions"].where(conditions)
-        rows = [ArtifactRow(*row) for row in await self._store.fetch(query, {**params, **params_of(conditions)})]
+        found = await self._store.fetch(query, {**params, **params_of(conditions)})
+        rows = await self._opened(self._store.fetch, found)
         more = encode_cursor("versions", rows[-1].version) if len(rows) == limit else None
-        return Page(tuple(map(artifact, rows)), more)
+        return Page(tuple(await self._contents.told(list(map(artifact, rows)))), more)
 
     async def resolve(self, url: str) -> Artifact:
         """The artifact that a URL names, `mnemon://artifacts/{session}/{name}?version=N`."""
         place = parse_url(url, self._settings.max_key_length)
-        return await self._found(*place)
+        return (await self._contents.told([await self._found(*place)]))[0]
 
     async def manifest(self, session_id: str) -> dict[str, Any]:
         """All versions of all artifacts of the session, deleted ones too: what its `manifest.json` says."""
 
         async def unit(tx: Transaction) -> dict[str, Any]:
             await self._session(tx, session_id, "read")
-            return manifest(session_id, *await _contents_of(tx, session_id))
+            revision, found = await _contents_of(tx, session_id)
+            rows = await self._opened(tx.fetch_all, found)
+            digests = await self._contents.digests([row.sha256 for row in rows], tx.fetch_all)
+            return manifest(session_id, revision, [row._replace(sha256=digests[row.sha256]) for row in rows])
 
         return await self._store.read(unit, long=True)
 
@@ -313,10 +328,14 @@ class ArtifactService:
         return SQL["get_version"], {**wanted, "version": check_version(version)}
 
     async def _found(self, session_id: str, name: str, version: int | None) -> Artifact:
-        found = await self.get(session_id, name, version)
+        found = await self._find(session_id, name, version)
         if found is None:
             raise _not_found(session_id, name, version)
         return found
+
+    async def _opened(self, fetch: Fetch, rows: Sequence[Row]) -> Sequence[ArtifactRow]:
+        """Rows as they were before what is noted of an artifact was encrypted, if it was."""
+        return [ArtifactRow(*row) for row in await self._sealing.opened(fetch, LAYOUT, rows)]
 
     def _open(self, level: Level) -> Sequence[Fragment]:
         """An artifact is open to whoever may use its session."""

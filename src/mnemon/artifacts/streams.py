@@ -19,6 +19,7 @@ class ArtifactStream:
             raise InvalidInput(f"offset must be a whole number of bytes from 0, not {offset!r}")
         self._find = find
         self._contents = contents
+        self._content = ""
         self._artifact: Artifact | None = None
         self._pieces: AsyncGenerator[bytes] | None = None
         self._rest = b""
@@ -71,7 +72,7 @@ class ArtifactStream:
     async def _opened(self) -> AsyncGenerator[bytes]:
         await self.__aenter__()
         if self._pieces is None:
-            self._pieces = self._contents.read(self.artifact.sha256, self._position)
+            self._pieces = self._contents.read(self._content, self._position)
         return self._pieces
 
     def __aiter__(self) -> "ArtifactStream":
@@ -89,7 +90,9 @@ class ArtifactStream:
 
     async def __aenter__(self) -> "ArtifactStream":
         if self._artifact is None:
-            self._artifact = await self._find()
+            found = await self._find()
+            self._content = found.sha256
+            [self._artifact] = await self._contents.told([found])
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -75,6 +75,7 @@ class ArtifactUpkeep:
 
     async def _examined(self, sha256: str, deep: bool) -> list[ContentFlaw]:
         try:
+            await self._contents.ready([sha256] if deep else [])
             await self._runner.aside(partial(self._look, sha256, deep))
         except ContentMissing:
             return [ContentFlaw("missing", sha256, await self._users(sha256))]
@@ -94,7 +95,9 @@ class ArtifactUpkeep:
         params = {"sha256": sha256, "limit": _NAMED}
         artifacts = await self._store.fetch(SQL["users_of_content"], params)
         files = await self._store.fetch(SQL["files_of_content"], params)
+        archives = await self._store.fetch(SQL["archives_of_content"], params)
         named = [url_of(*row) for row in artifacts] + [f"{path} in workspace {owner}" for owner, path, _ in files]
+        named += [f"archive {number} of {namespace}" for number, namespace in archives]
         return tuple(named)[:_NAMED]
 
     # ---------------------------------------------------------------------------------------------------- cleaning up
@@ -184,7 +187,7 @@ class ArtifactUpkeep:
 
     async def _referenced(self) -> AsyncIterator[str]:
         """Every digest that a record refers to, once."""
-        for query in (SQL["digests_of_artifacts"], SQL["digests_of_workspaces"]):
+        for query in (SQL["digests_of_artifacts"], SQL["digests_of_workspaces"], SQL["digests_of_archives"]):
             after = ""
             while rows := await self._store.fetch(query, {"after": after, "limit": _BATCH}):
                 for (after,) in rows:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from mnemon.contents import PIECE
 from mnemon.errors import ContentMissing
 from mnemon.model import StoredContent
+from mnemon.ports import PIECE
 
 
 class MemoryContents:

@@ -1,6 +1,6 @@
 """Contents in a folder, and what people see of them there.
 
-    content/ab/ab12…             every content, once, under its digest
+    content/ab/ab12…             every content, once, under its digest, or the name that an encrypted one has
     content/incoming/…           what is being written
     artifacts/{session}/…        the same files by names that say what they are, and manifest.json
     locks/ab                     empty files that are locked while contents or sessions of this shard change
@@ -23,14 +23,13 @@ from pathlib import Path
 import orjson
 
 from mnemon.backends.folders import Folder, mapped_errors, pieces_of
-from mnemon.contents import PIECE
 from mnemon.errors import ContentCorrupt, ContentMissing
 from mnemon.model import StoredContent
-from mnemon.ports import Exhibit
+from mnemon.ports import PIECE, Exhibit
 
 _CONTENT, _INCOMING, _LOCKS, _SHOWN = "content", "incoming", "locks", "artifacts"
 _MANIFEST = "manifest.json"
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[0-9a-f]{64}|[0-9a-f]{112}\.[0-9A-Za-z_-]{1,64}")  # a digest, or what an encrypted content has
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _OURS = re.compile(r"\d{8}T\d{6}\.\d{6}Z_.*|manifest\.json|\.manifest-[0-9a-f]+", re.DOTALL)
 _AT_ONCE = 1 << 16  # for larger writes Linux looks for larger pages, which takes several times as long
@@ -247,11 +246,11 @@ def _shard_of(place: str) -> str:
 
 
 def _is_digest(name: str, shard: str) -> bool:
-    return bool(_DIGEST.fullmatch(name)) and name.startswith(shard)
+    return bool(_NAME.fullmatch(name)) and name.startswith(shard)
 
 
 def _check_digest(sha256: str) -> None:
-    if not _DIGEST.fullmatch(sha256):
+    if not _NAME.fullmatch(sha256):
         raise ContentMissing(f"{sha256!r:.80} is not the digest of a content")
 
 

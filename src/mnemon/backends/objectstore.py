@@ -20,9 +20,9 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import from_url
 
-from mnemon.contents import PIECE
 from mnemon.errors import ContentMissing, InvalidSettings, StoreReadOnly, StoreUnavailable
 from mnemon.model import StoredContent
+from mnemon.ports import PIECE
 
 _CONTENT, _WANTED, _DOOMED = "content", "wanted", "doomed"
 _IN_MEMORY = 8 << 20  # what is larger waits in a temporary file until its digest is known

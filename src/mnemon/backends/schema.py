@@ -5,7 +5,7 @@ from collections.abc import Callable
 from mnemon.errors import SchemaTooNew, SchemaTooOld, StoreUnavailable
 from mnemon.settings import Settings
 
-HEAD = "0004"
+HEAD = "0005"
 VERSION_TABLE = "mnemon_schema"
 
 

@@ -9,7 +9,22 @@ import os
 import click
 
 import mnemon
-from mnemon.cli import agents, artifacts, consolidation, contexts, documents, indexes, memories, request, workspaces
+from mnemon.cli import (
+    agents,
+    artifacts,
+    consolidation,
+    contexts,
+    documents,
+    episodes,
+    indexes,
+    keys,
+    memories,
+    request,
+    retention,
+    worker,
+    working,
+    workspaces,
+)
 from mnemon.errors import MnemonError
 
 _COMMANDS: tuple[click.Command, ...] = (
@@ -18,7 +33,12 @@ _COMMANDS: tuple[click.Command, ...] = (
     memories.forget,
     consolidation.consolidate,
     consolidation.reviews,
+    worker.worker,
+    episodes.episodes,
+    retention.retention,
+    keys.keys,
     contexts.context,
+    working.working,
     artifacts.artifacts,
     documents.documents,
     indexes.index,

@@ -4,9 +4,18 @@ from typing import Any
 
 import click
 
-from mnemon.cli.output import note, show_json, show_table
+from mnemon.cli.output import Bar, note, show_json, show_table
 from mnemon.cli.request import Request, common, pass_request
-from mnemon.model import ConsolidationReport, ConsolidationStrategy, MemoryVersion, Review
+from mnemon.cli.worker import sentence_of
+from mnemon.model import (
+    ConsolidationReport,
+    ConsolidationStrategy,
+    EpisodeStatus,
+    FlowReport,
+    MemoryConflict,
+    MemoryVersion,
+    Review,
+)
 from mnemon.texts import text_of
 
 _LONGEST = 2000  # characters of a memory's text that are printed
@@ -16,30 +25,46 @@ _STRATEGIES = [str(each) for each in ConsolidationStrategy]
 
 
 @click.command()
-@click.argument("namespace")
+@click.argument("namespace", required=False)
 @click.option(
-    "--strategy",
-    type=click.Choice(_STRATEGIES),
-    default="llm_based",
-    show_default=True,
-    help="Which memory is to stay.",
+    "--strategy", type=click.Choice(_STRATEGIES), help="Which memory is to stay; llm_based if it is not said."
 )
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only memories of this type; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option(
+    "--idle", type=float, metavar="SECONDS",
+    help="Without NAMESPACE: leave buffers alone that were used since; 0 if it is not said.",
+)  # fmt: skip
 @common
 @pass_request
-def consolidate(request: Request, namespace: str, strategy: str, types: tuple[str, ...], dry_run: bool) -> None:
+def consolidate(
+    request: Request,
+    namespace: str | None,
+    strategy: str | None,
+    types: tuple[str, ...],
+    dry_run: bool,
+    idle: float | None,
+) -> None:
     """Make one of memories at or below NAMESPACE that say the same or deny each other.
 
-    What is given up is deleted softly, and can be restored.
+    What is given up is deleted softly, and can be restored. Without NAMESPACE everything that waits in working memory
+    flows into long-term memory, once, as `mnemon worker` does it for ever.
 
     \b
     Example:
       mnemon consolidate user:alice --strategy latest_wins --dry-run
       mnemon consolidate user:alice --strategy review
+      mnemon consolidate
     """
+    if namespace is None:
+        if strategy or types or dry_run:
+            raise click.UsageError("--strategy, --type and --dry-run are for the memories of a NAMESPACE.")
+        _flow(request, idle or 0.0)
+        return
+    if idle is not None:
+        raise click.UsageError("--idle is for what waits in working memory: leave NAMESPACE out.")
     with request.opened() as memory:
-        report = memory.consolidate(namespace, strategy, dry_run, types=list(types) or None)
+        report = memory.consolidate(namespace, strategy or "llm_based", dry_run, types=list(types) or None)
     if request.as_json:
         show_json({**_fields(report), "applied": report.applied, "skipped": report.skipped})
         return
@@ -50,19 +75,46 @@ def consolidate(request: Request, namespace: str, strategy: str, types: tuple[st
         ]
         show_table(("status", "kept", "given up", "text"), rows, [step.reason for step in report.steps])
     for each in report.for_review:
-        click.echo(f"to be decided: {_place(each.first)} and {_place(each.second)}, {each.kind}")
+        click.echo(f"to be decided: {_place(each.first)} and {_place(each.second)}, {each.kind}{_doubt(each)}")
+    for each in report.suspected:
+        click.echo(f"suspected: {_place(each.first)} and {_place(each.second)}, {each.kind} ({each.score:.2f})")
     for reason, times in report.fallbacks.items():
         note(f"the language model did not decide about {times}: {reason}")
     planned = sum(step.status == "planned" for step in report.steps)
     told = f"{planned} planned" if dry_run else f"{report.applied} applied, {report.skipped} skipped"
     click.echo(
         f"{report.examined} memories, {report.findings} findings: {told}, {len(report.for_review)} for review"
-        f" ({report.strategy_used})"
+        f"{_counted(report)} ({report.strategy_used})"
     )
+
+
+def _flow(request: Request, idle: float) -> None:
+    """Let everything that waits flow into long-term memory."""
+    with request.opened(consolidate_after=None) as memory, Bar("consolidating") as bar:
+
+        def show(report: FlowReport) -> None:
+            done = report.summaries + report.failed
+            waiting = memory.episodes.counts()
+            left = waiting[EpisodeStatus.PENDING] + waiting[EpisodeStatus.WORKING]
+            bar.show(done, done + left, sentence_of(report))
+
+        report = memory.consolidation.flow(idle, progress=show if bar.is_shown else None)
+    if request.as_json:
+        show_json(report)
+    else:
+        click.echo(sentence_of(report))
 
 
 def _fields(report: ConsolidationReport) -> dict[str, Any]:
     return {name: getattr(report, name) for name in report.__slots__}
+
+
+def _doubt(conflict: MemoryConflict) -> str:
+    return "" if conflict.certainty == "certain" else " (suspected)"
+
+
+def _counted(report: ConsolidationReport) -> str:
+    return f", {len(report.suspected)} suspected" if report.suspected else ""
 
 
 def _place(version: MemoryVersion) -> str:

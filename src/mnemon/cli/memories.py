@@ -173,7 +173,7 @@ def _place(memory: Memory) -> str:
 @click.command()
 @click.argument("namespace")
 @click.argument("key", required=False)
-@click.option("--erase", is_flag=True, help="Purge every version for good, rather than delete softly.")
+@click.option("--erase", is_flag=True, help="Purge every version for good; without a KEY the episodes too.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @common
 @pass_request
@@ -202,10 +202,12 @@ def _ask(memory: BlockingMemory, namespace: str, key: str | None, erase: bool) -
     if key is None:
         found = memory.memories.list_namespaces(namespace, limit=_MOST_NAMESPACES)
         count = sum(each.memories for each in found)
-        if not count or (count == 1 and not erase):
+        episodes = sum(memory.episodes.counts(namespace).values()) if erase else 0
+        if not (count + episodes) or (count == 1 and not erase):
             return
         least = "at least " if len(found) == _MOST_NAMESPACES else ""
-        what = f"{least}{count} memories at and below {namespace}"
+        also = f" and {episodes} episodes" if episodes else ""
+        what = f"{least}{count} memories{also} at and below {namespace}"
     elif not erase:
         return
     question = f"{'erase' if erase else 'forget'} {what}{', for good' if erase else ''}"

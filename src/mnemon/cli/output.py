@@ -27,19 +27,21 @@ def note(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]], below: Sequence[str] = ()) -> None:
+def show_table(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], below: Sequence[str] = (), *, err: bool = False
+) -> None:
     """Print rows under headings; the last column is cut to the terminal's width, if there is a terminal.
 
-    Of `below`, each is a line that belongs to the row of the same place.
+    Of `below`, each is a line that belongs to the row of the same place. `err` where it is not the answer.
     """
     texts = [[printable(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*[list(headings), *texts], strict=True)]
     room = _room(widths)
-    click.secho(_line(headings, widths, room), bold=True)
+    click.secho(_line(headings, widths, room), bold=True, err=err)
     for row, more in zip_longest(texts, below):
-        click.echo(_line(row, widths, room))
+        click.echo(_line(row, widths, room), err=err)
         if more:
-            click.secho(_GAP + printable(more), dim=True)
+            click.secho(_GAP + printable(more), dim=True, err=err)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
@@ -67,7 +69,7 @@ class Bar:
 
     def __init__(self, label: str) -> None:
         self._label = label
-        self._is_shown = sys.stderr.isatty()
+        self.is_shown = sys.stderr.isatty()
         self._is_open = False
         self._next = 0.0
 
@@ -85,7 +87,7 @@ class Bar:
 
     def show(self, done: int, total: int, told: str) -> None:
         """Show a part of a whole, with some words."""
-        if not self._is_shown or (done < total and time.monotonic() < self._next):
+        if not self.is_shown or (done < total and time.monotonic() < self._next):
             return
         full = _BAR * done // total if total else _BAR
         percent = 100 * done // total if total else 100

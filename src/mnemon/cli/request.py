@@ -11,7 +11,9 @@ import orjson
 
 from mnemon import sync
 from mnemon.cli.output import printable
+from mnemon.config import load_settings
 from mnemon.errors import InvalidInput, InvalidSettings, MnemonError, StoreUnavailable
+from mnemon.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -54,16 +56,22 @@ class Request:
     as_json: bool = False
 
     @contextmanager
-    def opened(self, *, create: bool = False, background: bool = True) -> Generator[sync.BlockingMemory]:
+    def opened(
+        self, *, create: bool = False, background: bool = True, **settled: Any
+    ) -> Generator[sync.BlockingMemory]:
         """The memory, for as long as the command runs.
 
         Without `create`, a database that is not there is an error. Without `background`, indexes are left
-        as they are, unless the caller asks for it.
+        as they are, unless the caller asks for it. `settled` are settings that the caller has no say in.
         """
         usual = {"create": create} if background else {"create": create, "background": False}
-        settings: dict[str, Any] = {**usual, **self.settings}
+        settings: dict[str, Any] = {**usual, **self.settings, **settled}
         with sync.open(self.url, **settings) as memory:
             yield memory
+
+    def chosen(self) -> Settings:
+        """The settings that are in force, from wherever they come."""
+        return load_settings(self.url, dict(self.settings))
 
 
 # ------------------------------------------------------------------------------------------ options of every command

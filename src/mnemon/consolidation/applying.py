@@ -6,7 +6,7 @@ from typing import Any, cast
 from mnemon.errors import ConflictError
 from mnemon.journal import Origin
 from mnemon.memories.findable import Vectors
-from mnemon.memories.rows import SQL, named
+from mnemon.memories.rows import SQL
 from mnemon.memories.writing import Writing
 from mnemon.model import ConsolidationStep, MemoryVersion
 from mnemon.ports import Raced, Store, Transaction
@@ -24,7 +24,7 @@ class Applying:
 
     async def embed(self, step: ConsolidationStep) -> Vectors:
         """The vectors of what a step makes a memory say. Not for inside a transaction."""
-        return (await self._writing.findable.embed([step.value]))[0] if step.is_merged else {}
+        return (await self._writing.findable.embed([step.value], [step.kept.namespace]))[0] if step.is_merged else {}
 
     async def write(self, tx: Transaction, origin: Origin, step: ConsolidationStep, vectors: Vectors) -> None:
         """Do a step; `ConflictError`, before anything is written, unless all of it is as it was planned."""
@@ -39,7 +39,7 @@ class Applying:
         """The row of a version that nobody else can replace until this is over."""
         query = SQL["latest_version"].fill(lock=self._store.dialect.row_lock)
         row = await tx.fetch_one(query, {"namespace": version.namespace, "key": version.key})
-        found = None if row is None else named(row)
+        found = None if row is None else await self._writing.opened(tx, row)
         if found is not None and not found["is_current"]:
             raise Raced  # another writer was quicker while this one waited for the row
         if found is None or found["is_deleted"] or found["version"] != version.version:

@@ -1,20 +1,22 @@
 """Which memories say the same, and which deny each other: pure, with no language model and no database.
 
 `find` goes through the memories of one or many namespaces; `compare` decides about two. Memories of different
-namespaces are never compared: what holds for one user says nothing of another.
+namespaces are never compared: what holds for one user says nothing of another. What a rule finds is certain; what is
+only weighed, where no rule decides, is suspected.
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from mnemon.consolidation.candidates import near_vectors, sharing_words
 from mnemon.consolidation.readings import Reading, reading_of, same_leaf
 from mnemon.consolidation.rules import judge
+from mnemon.consolidation.suspicion import Embed, Suspicion, suspect, told
 from mnemon.consolidation.verdicts import Verdict
-from mnemon.model import Memory
+from mnemon.model import Certainty, Memory
 from mnemon.ports import Vector
 
 Kind = Literal["duplicate", "near_duplicate", "contradiction", "superseded"]
@@ -60,6 +62,7 @@ class Finding:
     reason: str
     subject: str = ""
     attribute: str = ""
+    certainty: Certainty = "certain"
 
 
 def statement_of(memory: Memory, vector: Vector | None = None) -> Statement:
@@ -76,16 +79,21 @@ def compare(one: Statement, other: Statement) -> Finding | None:
     return _compare(_Read(one, reading_of(one.key, one.value)), _Read(other, reading_of(other.key, other.value)))
 
 
-def find(statements: Iterable[Statement]) -> list[Finding]:
+def find(statements: Iterable[Statement], embed: Embed | None = None) -> list[Finding]:
     """All findings, most certain first. The order of the statements does not matter.
 
     Of several exact copies each is found once, as a copy of the oldest, which stands for all in other findings.
+    `embed` makes vectors of words and texts, those of the embedder `static`: with it, pairs are suspected too.
     """
     spaces: dict[str, list[_Read]] = defaultdict(list)
     for statement in sorted(statements, key=age):
         spaces[statement.namespace].append(_Read(statement, reading_of(statement.key, statement.value)))
-    found = [finding for members in spaces.values() for finding in _find(members)]
-    return sorted(found, key=lambda each: (-each.score, each.kind, str(each.first.id), str(each.second.id)))
+    found = [finding for members in spaces.values() for finding in _find(members, embed)]
+    return sorted(found, key=_by_certainty)
+
+
+def _by_certainty(finding: Finding) -> tuple[str, float, str, str, str]:
+    return finding.certainty, -finding.score, finding.kind, str(finding.first.id), str(finding.second.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ class _Read:
     reading: Reading
 
 
-def _find(members: Sequence[_Read]) -> Iterator[Finding]:
+def _find(members: Sequence[_Read], embed: Embed | None) -> Iterator[Finding]:
     originals: dict[tuple[str, str], _Read] = {}
     for member in members:
         original = originals.setdefault(member.reading.exact, member)
@@ -105,9 +113,27 @@ def _find(members: Sequence[_Read]) -> Iterator[Finding]:
     pairs |= near_vectors(
         {at: each.statement.vector for at, each in enumerate(kept) if each.statement.vector is not None}
     )
+    undecided: list[tuple[int, int]] = []
     for one, other in sorted(pairs):
         if finding := _compare(kept[one], kept[other]):
             yield finding
+        else:
+            undecided.append((one, other))
+    if embed is not None:
+        yield from _suspected(kept, undecided, embed)
+
+
+def _suspected(kept: Sequence[_Read], undecided: Iterable[tuple[int, int]], embed: Embed) -> Iterator[Finding]:
+    readings, texts = [each.reading for each in kept], [told(each.reading, each.statement.value) for each in kept]
+    for (one, other), suspicion in suspect(readings, texts, undecided, embed):
+        older, newer = sorted((kept[one], kept[other]), key=lambda each: age(each.statement))
+        if finding := _related(older, newer, _as_verdict(suspicion)):
+            yield replace(finding, certainty="suspected")
+
+
+def _as_verdict(suspicion: Suspicion) -> Verdict:
+    reason = "probably say the same" if suspicion.family == "same" else "probably deny each other"
+    return Verdict(suspicion.family, "suspected", reason, suspicion.score)
 
 
 def age(statement: Statement) -> tuple[datetime, datetime, str]:
@@ -123,8 +149,10 @@ def _compare(one: _Read, other: _Read) -> Finding | None:
     if older.reading.exact == newer.reading.exact:
         return Finding("duplicate", older.statement, newer.statement, 1.0, "same: say the same in the same words")
     verdict = _decide(older.reading, newer.reading)
-    if verdict is None:
-        return None
+    return None if verdict is None else _related(older, newer, verdict)
+
+
+def _related(older: _Read, newer: _Read, verdict: Verdict) -> Finding | None:
     if verdict.family == "same":
         return _finding("near_duplicate", older, newer, verdict)
     return _conflict(older, newer, verdict)

@@ -7,19 +7,31 @@ from mnemon.consolidation.english.clauses import Clause, Term
 from mnemon.consolidation.english.lexicon import lexicon
 from mnemon.consolidation.verdicts import Pair, Terms, Verdict, said
 
-_WHERE = frozenset(("in", "on", "at", "under", "behind", "near", "above", "below", "inside", "outside", "from"))
+_WHERE = frozenset(
+    ("next_to", "in", "on", "at", "under", "behind", "near", "above", "below", "inside", "outside", "from")
+)
 _TIMELESS = frozenset(("be", "live", "work"))
 _PAST_STATES = frozenset(("live", "work", "job", "stay", "prefer", "like", "use", "have", "wear"))
+_SUPPORTING = frozenset(("support", "accept", "contain"))
+_EXTREMES = frozenset(("maximum", "minimum"))
+_CHOOSING = frozenset(("use", "want", "choose", "write"))
 _BODY = frozenset(("eye", "hair"))
 
 
 def _can_deny(pair: Pair) -> bool:
     """Whether two values may deny each other: neither is negated, both of the same time, and not of some only."""
-    if pair.one_is_denied or pair.first.is_negated or pair.second.is_negated:
+    if pair.first.is_negated or pair.second.is_negated or (pair.one_is_denied and not _are_opposite_ways(pair)):
         return False
     if {"was", "ended"} & pair.turns or pair.is_of_some:
         return False
-    return pair.first.is_past == pair.second.is_past or (pair.first.is_passive and pair.second.is_passive)
+    if pair.first.is_past == pair.second.is_past or (pair.first.is_passive and pair.second.is_passive):
+        return True
+    return "be" in pair.verbs and len(pair.verbs) > 1 and _have_one_verb(pair)
+
+
+def _are_opposite_ways(pair: Pair) -> bool:
+    """`Rose to 5 %` and `fell to 3 %`."""
+    return len(pair.verbs) == 1 and all(term.measure and term.opening == "to" for term in pair.only)
 
 
 # ------------------------------------------------------------------------------------------------------- measures
@@ -46,29 +58,59 @@ def _are_one_moment(matched: list[tuple[Term, Term]]) -> bool:
 
 def _matched(first: Terms, second: Terms) -> list[tuple[Term, Term]]:
     """Each measure with one of the other side that measures the same kind of thing; empty if one is left over."""
-    left = list(second)
+    left, spare = list(second), list[Term]()
     matched: list[tuple[Term, Term]] = []
     for term in first:
         other = next(
             (each for each in left if term.measure and each.measure and term.measure.comparable(each.measure)), None
         )
         if other is None:
-            return []
-        left.remove(other)
-        matched.append((term, other))
-    return [] if left else matched
+            spare.append(term)
+        else:
+            left.remove(other)
+            matched.append((term, other))
+    left += spare
+    return [] if any(not _is_by_the_way(term, matched) for term in left) else matched
+
+
+def _is_by_the_way(left: Term, matched: Iterable[tuple[Term, Term]]) -> bool:
+    """How often beside an amount, and at which hour beside how often, only one of two needs to say."""
+    kinds = {one.measure.kind for one, _ in matched if one.measure}
+    kind = left.measure.kind if left.measure else ""
+    return (kind == "period" and bool(kinds & {"amount", "number"})) or (
+        kind in ("clock", "weekday") and kinds == {"period"}
+    )
 
 
 def _is_value(pair: Pair, term: Term) -> bool:
     """Whether a measure is what its clause is about: no part of a name, nor when it was, nor one event of many."""
     known, measure = lexicon(), term.measure
-    if measure is None or term.role == "subject" or _is_part_of_name(term):
+    if measure is None or _is_part_of_name(term):
         return False
+    if term.role == "subject":
+        return _is_count(pair, term)
+    if measure.kind in ("version", "code") and pair.verbs <= _SUPPORTING and not pair.first.words() & _EXTREMES:
+        return False
+    if measure.unit.startswith("times "):
+        return True
     if any(known.has("event", clause.verb) and not clause.is_passive for clause in pair.both):
+        return measure.kind == "clock" and term.opening == "at" and not any(clause.is_past for clause in pair.both)
+    if measure.kind in ("date", "weekday", "clock") and any(
+        known.has("recurring", clause.verb) for clause in pair.both
+    ):
         return False
     if measure.kind == "period":
         return _is_settled(pair)
     return term.role != "adjunct" or _is_value_beside_another(pair, term)
+
+
+def _is_count(pair: Pair, term: Term) -> bool:
+    """`120 guests are invited`."""
+    if not term.measure or term.measure.kind != "number" or any(clause.is_past for clause in pair.both):
+        return False
+    starts = [next((each for each in clause.terms if each.role == "subject"), None) for clause in pair.both]
+    is_first = all(each and each.measure and each.measure.kind == "number" for each in starts)
+    return is_first and all(clause.is_passive or clause.verb == "be" for clause in pair.both)
 
 
 def _is_part_of_name(term: Term) -> bool:
@@ -96,6 +138,8 @@ def _is_value_beside_another(pair: Pair, term: Term) -> bool:
         return "have" not in pair.verbs
     if measure.kind not in ("date", "weekday"):
         return True
+    if term.opening == "by" and not (pair.first.is_past or pair.second.is_past):
+        return True
     is_year = isinstance(measure.value, tuple) and not measure.value[1]
     return _is_settled(pair) and not (is_year and pair.verbs & _TIMELESS) and not _measures_something(pair.first)
 
@@ -117,19 +161,52 @@ def valued(pair: Pair) -> Verdict | None:
     second = _without_extras(pair.only_second, pair.only_first)
     if not (_is_worded_value(first) and _is_worded_value(second)) or not _on_one_level(first, second):
         return None
-    if len(pair.verbs) > 1 and not pair.verbs <= lexicon().sets["weak"]:
+    if _is_short_for(first, second):
+        return None
+    if len(pair.verbs) > 1 and not _are_comparable(pair):
         return None
     reason = _why_single(pair, first, second)
     return pair.conflict("value", f"{reason}: {said(first)} and {said(second)}", 0.88) if reason else None
 
 
+def _are_of_one_kind(verbs: frozenset[str]) -> bool:
+    """What somebody has denies nothing that somebody is: `works as a nurse`, `has a cat`."""
+    known = lexicon()
+    return not (verbs & known.sets["holding"] and verbs & known.single_valued.keys())
+
+
+def _are_comparable(pair: Pair) -> bool:
+    """Whether two verbs say little, or both have what one of them says: `was written by`, `the author is`."""
+    if _have_one_verb(pair):
+        return "be" in pair.verbs
+    if pair.verbs <= lexicon().sets["locating"]:
+        return all(term.opening in _WHERE for term in pair.only if term.role != "verb")
+    return pair.verbs <= lexicon().sets["weak"] and _are_of_one_kind(pair.verbs)
+
+
+def _have_one_verb(pair: Pair) -> bool:
+    return any(all(verb in clause.words() for clause in pair.both) for verb in pair.verbs)
+
+
 def _without_extras(terms: Terms, others: Terms) -> Terms:
-    """Without what is told by the way: `as a designer` beside `at Acme`."""
+    """Without what is told by the way: `as a designer` beside `at Acme`, the country beside a town, and the verb."""
+    terms = tuple(term for term in terms if term.role != "verb" or not lexicon().has("locating", term.word))
+    countries = lexicon().sets["countries"]
+    if not any(term.word in countries for term in others):
+        terms = tuple(term for term in terms if term.word not in countries) or terms
     openings = {term.opening for term in others}
     kept = tuple(term for term in terms if term.opening not in ("as", "with") or term.opening in openings)
     if kept and kept != terms and all(term.opening in openings for term in kept):
         return tuple(replace(term, role="value") for term in kept)
     return terms
+
+
+def _is_short_for(first: Terms, second: Terms) -> bool:
+    """`Jon` and `Jonathan`."""
+    if len(first) != 1 or len(second) != 1 or not (first[0].is_name and second[0].is_name):
+        return False
+    short, long = sorted((first[0].text.lower(), second[0].text.lower()), key=len)
+    return len(short) > 2 and long.startswith(short)
 
 
 def _is_worded_value(terms: Terms) -> bool:
@@ -147,6 +224,10 @@ def _on_one_level(first: Iterable[Term], second: Iterable[Term]) -> bool:
 def _why_single(pair: Pair, first: Terms, second: Terms) -> str:
     """Why the values deny each other, or nothing if both may be true."""
     known, openings = lexicon(), {first[0].opening, second[0].opening}
+    if "against" in openings:
+        return ""
+    if len(pair.verbs) > 1 and _have_one_verb(pair) and openings == {"by", ""}:
+        return "one who did it"
     if "be" in pair.verbs and openings == {""}:
         return _single_complement(pair, first, second)
     if any(
@@ -154,12 +235,13 @@ def _why_single(pair: Pair, first: Terms, second: Terms) -> str:
         for verb in pair.verbs
     ):
         return _single_object(pair, first, second)
-    if len(openings) > 1:
+    if "be" in pair.verbs or (len(pair.verbs) > 1 and pair.verbs <= known.sets["locating"]):
+        return _single_place(openings, first, second)
+    if len(openings) > 1 and not openings <= {"by", "with", ""}:
         return ""
-    if "be" in pair.verbs:
-        return _single_place(openings.pop(), first, second)
     if pair.first.is_passive and pair.second.is_passive:
-        return "" if pair.verbs & known.sets["many_valued_passive"] else "one value at a time"
+        by_one = openings == {"by"} and pair.verbs <= known.sets["sole_subject"]
+        return "" if pair.verbs & known.sets["many_valued_passive"] and not by_one else "one value at a time"
     return _single_by_mark(pair, first, second)
 
 
@@ -170,10 +252,15 @@ def _single_object(pair: Pair, first: Terms, second: Terms) -> str:
     return "one value at a time"
 
 
-def _single_place(opening: str, first: Terms, second: Terms) -> str:
+def _single_place(openings: set[str], first: Terms, second: Terms) -> str:
+    """Of where something is, or what it is used as."""
+    named = any(term.is_name for term in (*first, *second))
+    if len(openings) > 1:
+        return "cannot be in both places" if openings <= _WHERE | {"with"} and not named else ""
+    opening = openings.pop()
     if opening == "as":
         return "one is used as it"
-    alike = _are_named(first, second) or not any(term.is_name for term in (*first, *second))
+    alike = _are_named(first, second) or not named
     return "cannot be in both places" if opening in _WHERE and alike else ""
 
 
@@ -182,6 +269,12 @@ def _single_by_mark(pair: Pair, first: Terms, second: Terms) -> str:
     known, shared = lexicon(), pair.shared("value")
     if "began" in pair.turns and pair.verbs & known.sets["now_only"]:
         return "now another"
+    if (
+        pair.verbs <= _CHOOSING
+        and _is_before_shared(pair.first, first, shared)
+        and not pair.first.words("subject") - {"user"}
+    ):
+        return "one kind of the same"
     if shared & known.sets["marked"]:
         return "only one can be the one"
     if "use" in pair.verbs and any(
@@ -191,9 +284,17 @@ def _single_by_mark(pair: Pair, first: Terms, second: Terms) -> str:
     return "one at a time" if "have" in pair.verbs and shared & _BODY and _are_of_class(first, second) else ""
 
 
+def _is_before_shared(clause: Clause, terms: Terms, shared: frozenset[str]) -> bool:
+    """Whether terms tell which kind of what both name: `metric units`."""
+    part = [term for term in clause.terms if term.role == "value" and term.opening == terms[0].opening]
+    return bool(part) and part[-1].word in shared and part[-1] not in terms
+
+
 def _single_complement(pair: Pair, first: Terms, second: Terms) -> str:
     """After `is`: the value of a named property, a name, or one of a class of which a thing has one."""
     known = lexicon()
+    if not pair.first.words("subject") and not pair.second.words("subject"):
+        return ""
     heads = {clause.head for clause in pair.both}
     marked = pair.shared("subject") & known.sets["marked"]
     if heads & known.sets["several"] and not marked:
@@ -222,5 +323,5 @@ def _has_only_names(clause: Clause) -> bool:
 
 
 def _are_of_class(first: Terms, second: Terms) -> bool:
-    words = {term.word for term in (*first, *second)}
-    return any(words <= members for members in lexicon().classes)
+    words = {first[-1].word, second[-1].word}
+    return len(words) > 1 and any(words <= members for members in lexicon().classes)

@@ -56,6 +56,9 @@ _NAME = re.compile(
 )
 _NUMBER = re.compile(r"(?=.*\d).+")
 _EMAIL = re.compile(r"\S+@\S+\.\w+")
+_DIET = re.compile(
+    r"(?:an? )?(?:strict )?(?P<name>vegetarian|vegan|pescatarian|flexitarian|omnivore)(?: diet)?", re.IGNORECASE
+)
 _ANY = re.compile(r".+")
 
 
@@ -87,6 +90,7 @@ _PATTERNS = (
     _pattern("employer", rf"(?:i {_NOW}work|{_I} {_NOW}working) (?:at|for) |{_I} {_NOW}employed by ", _NAME),
     _pattern("job", rf"(?:i {_NOW}work|{_I} {_NOW}working) as (?:an? |the )?", _ANY, r"\s(?:at|in|for|with)\s"),
     _pattern("allergy", rf"{_I} {_NOW}allergic to |i have an? allergy to ", _ANY),
+    _pattern("diet", rf"{_I} {_NOW}(?:on )?|{_I_HAVE} {_NOW}(?:become|became|gone|went|turned) |my diet is ", _DIET),
     _pattern("date of birth", r"i was born on |my (?:birthday|date of birth) is (?:on )?", _NUMBER, r"\s(?:in|at)\s"),
     _pattern("birthplace", r"i was born in ", _NAME, r"\son\s"),
     _pattern("origin", rf"{_I} originally from ", _NAME),

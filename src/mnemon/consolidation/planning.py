@@ -25,13 +25,14 @@ _SAME = ("duplicate", "near_duplicate")
 class ConsolidationPlan:
     """What is to be done, and what is left to a person.
 
-    `settled` are those of which a model says that both are to stay; `left` counts them, and those of which nobody
-    could say anything.
+    `suspected` are those about which neither a person nor a model is asked, `settled` those of which a model says that
+    both are to stay; `left` counts the latter, and those of which nobody could say anything.
     """
 
     steps: tuple[ConsolidationStep, ...] = ()
     for_review: tuple[MemoryConflict, ...] = ()
     settled: tuple[MemoryConflict, ...] = ()
+    suspected: tuple[MemoryConflict, ...] = ()
     left: int = 0
     fallbacks: Mapping[str, int] = field(default_factory=dict[str, int])
     usage: Usage = field(default_factory=Usage)
@@ -59,7 +60,7 @@ class Standing:
 class Judgement(NamedTuple):
     """What is to become of two memories, of which the second is the later; `value` is what a merged one says."""
 
-    decision: Literal["first", "second", "merge", "both", "review"]
+    decision: Literal["first", "second", "merge", "both", "review", "suspected"]
     method: str
     reason: str = ""
     value: Any = None
@@ -74,7 +75,10 @@ Judge = Callable[[Finding, Standing, Standing], Judgement]
 
 
 def judge_of(strategy: str, model: CheckedModel | None) -> Judge:
-    """The strategy of this name. Only `llm_based` may block."""
+    """The strategy of this name. Only `llm_based` may block.
+
+    What is only suspected is for a person or a model to decide: without either it stays so.
+    """
     judges: dict[str, Judge] = {
         "latest_wins": lambda _, first, second: Judgement("second", "latest_wins"),
         "highest_trust": lambda _, first, second: Judgement(_trusted(first, second), "highest_trust"),
@@ -82,7 +86,16 @@ def judge_of(strategy: str, model: CheckedModel | None) -> Judge:
         "llm_based": lambda finding, first, second: _ask(finding, first, second, model),
         "review": lambda _, first, second: Judgement("review", "review"),
     }
-    return judges[strategy]
+    judge = judges[strategy]
+    asks = strategy == "review" or (strategy == "llm_based" and model is not None)
+
+    def decide(finding: Finding, first: Standing, second: Standing) -> Judgement:
+        if finding.certainty == "certain":
+            return judge(finding, first, second)
+        judgement = judge(finding, first, second) if asks else Judgement("suspected", strategy)
+        return judgement if judgement.fallback is None else judgement._replace(decision="suspected")
+
+    return decide
 
 
 def _trusted(first: Standing, second: Standing) -> Literal["first", "second"]:
@@ -161,10 +174,10 @@ def make_plan(
 
 
 def _order(finding: Finding, strategy: str) -> tuple[Any, ...]:
-    """Those that say the same come first, and then those of which the weaker one is the weakest."""
+    """The certain come first; of these those that say the same, and then those of which the weaker is the weakest."""
     weakest = min(finding.first.trust, finding.second.trust) if strategy == "highest_trust" else 0.0
     differs = finding.kind not in _SAME
-    return differs, finding.kind, weakest, age(finding.first), -finding.score, age(finding.second)
+    return finding.certainty, differs, finding.kind, weakest, age(finding.first), -finding.score, age(finding.second)
 
 
 class _Pair(NamedTuple):
@@ -190,19 +203,16 @@ class _Draft:
         self._told: dict[Any, list[tuple[str, Judgement, str]]] = {}
         self._for_review: list[_Pair] = []
         self._settled: list[_Pair] = []
+        self._suspected: list[_Pair] = []
         self._left = 0
         self._fallbacks: Counter[str] = Counter()
         self._usage = Usage()
 
     def decide(self, finding: Finding, judge: Judge) -> None:
-        first, second = self._stand(finding.first.id), self._stand(finding.second.id)
-        if first is None or second is None or first == second:
+        pair = self._pair(finding)
+        if pair is None or self._is_known(_Pair(finding, finding.first.id, finding.second.id)) or self._is_known(pair):
             return
-        if (first, second) != (finding.first.id, finding.second.id):
-            first, second = sorted((first, second), key=lambda each: age(statement_of(self._memories[each])))
-        pair = _Pair(finding, first, second)
-        if self._is_known(_Pair(finding, finding.first.id, finding.second.id)) or self._is_known(pair):
-            return
+        first, second = pair.first, pair.second
         one, other = self._standing[first], self._standing[second]
         judgement = judge(finding, one, other)
         if judgement.usage:
@@ -212,6 +222,8 @@ class _Draft:
         match judgement.decision:
             case "review":
                 self._for_review.append(pair)
+            case "suspected":
+                self._suspected.append(pair)
             case "both":
                 self._left += 1
                 self._settled += [pair] if judgement.fallback is None else []
@@ -223,6 +235,25 @@ class _Draft:
                 loser, winner = (second, first) if decision == "first" else (first, second)
                 self._go(loser, winner, finding, judgement, lost=finding.kind not in _SAME)
 
+    def _pair(self, finding: Finding) -> _Pair | None:
+        """The memories that say by now what the two said; None if one was given up, or they have become one.
+
+        A suspicion is of these very words: it says nothing of what took their places.
+        """
+        found = finding.first.id, finding.second.id
+        first, second = map(self._stand, found)
+        if first is None or second is None or first == second:
+            return None
+        is_same = (first, second) == found
+        if finding.certainty == "suspected" and not (is_same and all(self._is_as_found(each) for each in found)):
+            return None
+        if is_same:
+            return _Pair(finding, first, second)
+        return _Pair(finding, *sorted((first, second), key=lambda each: age(statement_of(self._memories[each]))))
+
+    def _is_as_found(self, identifier: Any) -> bool:
+        return not self._standing[identifier].is_merged
+
     def plan(self) -> ConsolidationPlan:
         groups: dict[Any, list[Any]] = {}
         for identifier in self._into:
@@ -230,7 +261,7 @@ class _Draft:
         steps = [self._step(root, members) for root, members in groups.items()]
         return ConsolidationPlan(
             tuple(sorted(steps, key=lambda step: (step.kept.namespace, step.kept.key))),
-            self._lasting(self._for_review), self._lasting(self._settled), self._left,
+            self._lasting(self._for_review), self._lasting(self._settled), self._lasting(self._suspected), self._left,
             dict(self._fallbacks), self._usage,
         )  # fmt: skip
 
@@ -244,7 +275,8 @@ class _Draft:
 
     def _conflict(self, pair: _Pair) -> MemoryConflict:
         first, second = (version_of(self._memories[each]) for each in (pair.first, pair.second))
-        return MemoryConflict(pair.finding.kind, first, second, pair.finding.score, pair.finding.reason)
+        found = pair.finding
+        return MemoryConflict(found.kind, first, second, found.score, found.reason, found.certainty)
 
     def _go(self, loser: Any, winner: Any, finding: Finding, judgement: Judgement, *, lost: bool) -> None:
         self._into[loser] = winner

@@ -22,13 +22,14 @@ from mnemon.errors import ConflictError, InvalidInput, InvalidStatus, InvalidVal
 from mnemon.journal import Origin, origin_of
 from mnemon.language import CheckedModel
 from mnemon.memories import MemoryService
+from mnemon.memories.rows import LAYOUT, check_types, memories
 from mnemon.memories.rows import SQL as MEMORIES
-from mnemon.memories.rows import check_types, memories
 from mnemon.memories.writing import Writing
 from mnemon.model import (
     ConsolidationReport,
     ConsolidationStep,
     ConsolidationStrategy,
+    FlowReport,
     Memory,
     MemoryType,
     MemoryVersion,
@@ -44,8 +45,10 @@ from mnemon.spaces import Spaces
 from mnemon.sql import chunks, equal, params_of
 from mnemon.texts import text_of
 
-if TYPE_CHECKING:  # needs numpy
+if TYPE_CHECKING:  # slow to import
+    from mnemon.consolidation.flow import Flow
     from mnemon.consolidation.planning import ConsolidationPlan
+    from mnemon.consolidation.suspicion import Embed
 
 _PAGE = 1000
 _TYPES = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL)
@@ -67,6 +70,8 @@ class ConsolidationService:
         memories: MemoryService,
         writing: Writing,
         language: Callable[[], CheckedModel | None],
+        flow: "Callable[[], Flow]",
+        words: "Callable[[], Embed] | None" = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -76,7 +81,10 @@ class ConsolidationService:
         self._indexes = indexes
         self._memories = memories
         self._applying = Applying(store, settings, writing)
+        self._sealing = writing.sealing
         self._language = language
+        self._flow = flow
+        self._words = words
         self._spaces = Spaces(store, clock)
 
     async def consolidate(
@@ -92,7 +100,8 @@ class ConsolidationService:
         """Make one of the memories that say the same or deny each other, in each namespace at or below this one.
 
         The strategies are `latest_wins`, `highest_trust`, `merge`, `llm_based` and `review`. Nothing is lost: what
-        is given up is deleted softly and says what took its place. A dry run shows what would be done.
+        is given up is deleted softly and says what took its place. A dry run shows what would be done. Pairs that are
+        only suspected are reported; nothing but `review` and a language model decides about them.
         """
         _check_strategy(strategy)
         chosen = frozenset(check_types(types) or map(str, _TYPES))
@@ -108,6 +117,24 @@ class ConsolidationService:
             steps = plan.steps if dry_run else await self._carry_out(plan, origin)
             report = _added(report, len(members), findings, plan, steps)
         return report
+
+    async def flow(
+        self,
+        idle: float | None = 0.0,
+        *,
+        lease: float | None = None,
+        rounds: int | None = None,
+        progress: Callable[[FlowReport], object] | None = None,
+    ) -> FlowReport:
+        """Let working memory flow into long-term memory: drain buffers into episodes, make summaries and facts of
+        those, and settle facts that deny each other.
+
+        `idle` is for how many seconds a buffer must have been left alone; None is what the setting
+        `consolidate_after` says. Buffers of sessions that have ended are not waited for. It goes on until nothing is
+        left to do, or for so many `rounds`. It may be killed, called again and run in any number of copies; each
+        piece of work is nobody else's for `lease` seconds.
+        """
+        return await self._flow().run(idle, lease, rounds, progress)
 
     async def reviews(
         self,
@@ -186,7 +213,7 @@ class ConsolidationService:
     async def _plan(
         self, members: Sequence[Memory], strategy: str, model: CheckedModel | None
     ) -> "tuple[int, ConsolidationPlan]":
-        """How many findings there are in the memories of a namespace, and what is to be done about them."""
+        """How many certain findings there are in the memories of a namespace, and what is to be done about all."""
         from mnemon.consolidation.conflicts import find, statement_of  # noqa: PLC0415 - needs numpy
         from mnemon.consolidation.planning import judge_of, make_plan  # noqa: PLC0415
 
@@ -195,8 +222,10 @@ class ConsolidationService:
         known = await self._known(members[0].namespace, asking=asking)
 
         def work() -> "tuple[int, ConsolidationPlan]":
-            findings = find([statement_of(memory, vectors.get(memory.id)) for memory in members])
-            return len(findings), make_plan(members, findings, strategy, judge_of(strategy, model), known)
+            embed = None if self._words is None else self._words()
+            findings = find([statement_of(memory, vectors.get(memory.id)) for memory in members], embed)
+            certain = sum(finding.certainty == "certain" for finding in findings)
+            return certain, make_plan(members, findings, strategy, judge_of(strategy, model), known)
 
         return await self._runner.aside(work)
 
@@ -279,7 +308,8 @@ class ConsolidationService:
         return review_of(row, first, second)
 
     async def _version(self, version: MemoryVersion) -> Memory | None:
-        found = memories(await self._store.fetch(MEMORIES["get_version"], asdict(version)))
+        rows = await self._store.fetch(MEMORIES["get_version"], asdict(version))
+        found = memories(await self._sealing.opened(self._store.fetch, LAYOUT, rows))
         return found[0] if found else None
 
 
@@ -297,6 +327,7 @@ def _added(
         findings=report.findings + findings,
         steps=report.steps + steps,
         for_review=report.for_review + plan.for_review,
+        suspected=report.suspected + plan.suspected,
         left=report.left + plan.left,
         fallbacks=dict(Counter(report.fallbacks) + Counter(plan.fallbacks)),
         usage=report.usage.plus(plan.usage),

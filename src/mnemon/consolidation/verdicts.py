@@ -11,14 +11,20 @@ from mnemon.consolidation.english.lexicon import lexicon
 Side = Literal["", "first", "second"]
 Terms = tuple[Term, ...]
 
+_SERVING = frozenset(("work", "play", "serv", "act"))
+_LONG = 5  # letters of a word in which a slip of the pen is told from another word
 _PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non-", "non")
 _PRICE = ("fee", "worth", "total")
-_IMPLIED = dict.fromkeys(("usd", "eur", "gbp", "jpy", "chf", "nok", "sek"), _PRICE) | {
+_IMPLIED = dict.fromkeys(("usd", "eur", "gbp", "jpy", "chf", "nok", "sek", "cent"), _PRICE) | {
     "grams": ("weight",),
     "celsius": ("temperature",),
-    "contact": ("email", "phone", "contact", "address"),
-    "clock": ("time",),
-    "seconds": ("duration",),
+    "contact": ("email", "phone", "contact", "live"),
+    "clock": ("time", "hour"),
+    "date": ("date", "day"),
+    "weekday": ("day", "date"),
+    "seconds": ("duration", "period"),
+    "months": ("duration", "period"),
+    "metres": ("distance",),
 }
 
 
@@ -79,6 +85,9 @@ class Pair:
         """Whether one speaks of some of a kind only."""
         return any(lexicon().has("some", term.word) for clause in self.both for term in clause.terms)
 
+    def only_of(self, clause: Clause) -> Terms:
+        return self.only_first if clause is self.first else self.only_second
+
     def shared(self, role: Role) -> frozenset[str]:
         return self.first.words(role) & self.second.words(role)
 
@@ -100,9 +109,52 @@ class Pair:
 
 def pair_of(first: Clause, second: Clause) -> Pair:
     only_first, only_second = _missing(first, second), _missing(second, first)
+    if _tell_a_job(first, second):
+        only_first, only_second = (
+            tuple(term for term in only if term.role != "verb") for only in (only_first, only_second)
+        )
+    only_first, only_second = _without_typos(only_first, only_second)
     if len(only_first) == len(only_second) == 1 and _denies_by_prefix(only_first[0], only_second[0]):
         return Pair(first, replace(second, is_denied=not second.is_denied), (), ())
     return Pair(first, second, only_first, only_second)
+
+
+def _tell_a_job(first: Clause, second: Clause) -> bool:
+    """`Is an engineer at Acme` and `works at Acme as an engineer`."""
+    one, other = (first, second) if second.verb == "be" else (second, first)
+    return one.verb in _SERVING and other.verb == "be" and any(term.opening == "as" for term in one.terms)
+
+
+def _without_typos(first: Terms, second: Terms) -> tuple[Terms, Terms]:
+    """Without words that are the same but for one slip of the pen."""
+    for one in first:
+        for other in second:
+            if _is_slip(one, other):
+                return _without_typos(
+                    tuple(term for term in first if term is not one),
+                    tuple(term for term in second if term is not other),
+                )
+    return first, second
+
+
+def _is_slip(one: Term, other: Term) -> bool:
+    """Two long common words that differ by one letter or by two changed round, of which one is no known word."""
+    a, b = one.text.lower(), other.text.lower()
+    if one.measure or other.measure or one.is_name or other.is_name or min(len(a), len(b)) < _LONG or a[0] != b[0]:
+        return False
+    return abs(len(a) - len(b)) <= 1 and lexicon().knows(a) != lexicon().knows(b) and _are_one_edit_apart(a, b)
+
+
+def _are_one_edit_apart(a: str, b: str) -> bool:
+    start = common_start(a, b)
+    rest_a, rest_b = a[start:], b[start:]
+    swapped = rest_a[:2] == rest_b[:2][::-1] and rest_a[2:] == rest_b[2:]
+    return swapped or rest_a[1:] == rest_b[1:] or rest_a[1:] == rest_b or rest_a == rest_b[1:]
+
+
+def common_start(a: str, b: str) -> int:
+    """With how many letters both begin."""
+    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def said(terms: Iterable[Term]) -> str:
@@ -116,11 +168,13 @@ def _about(clause: Clause) -> tuple[str, str]:
 
 def _missing(one: Clause, other: Clause) -> Terms:
     """The terms that the other has not, nor a measure that agrees; without weak words and those that a unit implies."""
-    words, weak = other.words(), lexicon().sets["weak"]
+    words = other.words()
     terms = [
         term
         for term, following in zip(one.terms, (*one.terms[1:], None), strict=True)
-        if term.word not in words and term.word not in weak and not _introduces(term, following, words)
+        if term.word not in words
+        and not _says_little(term, following, other)
+        and not _introduces(term, following, words)
     ]
     if not terms:
         return ()
@@ -133,11 +187,26 @@ def _missing(one: Clause, other: Clause) -> Terms:
     )
 
 
+def implied_by(terms: Iterable[Term]) -> set[str]:
+    """The properties that the units of some measures imply."""
+    units = {measure.unit or measure.kind for term in terms if (measure := term.measure)}
+    return {word for unit in units for word in _IMPLIED.get(unit, ())}
+
+
+def _says_little(term: Term, following: Term | None, other: Clause) -> bool:
+    """A weak word, what somebody named is beside the name, and when it was if the other does not say."""
+    if term.opening == "when":
+        return not any(each.opening == "when" for each in other.terms)
+    if term.is_title and term.role == "subject" and following:
+        return following.word in other.words("subject")
+    return term.word in lexicon().sets["weak"] and not (term.is_name and term.role != "subject")
+
+
 def _introduces(term: Term, following: Term | None, words: frozenset[str]) -> bool:
     """`error` in `error E42`, where the other has `E42` too."""
     if following is None or following.measure or following.role != term.role or following.word not in words:
         return False
-    return not term.measure and any(char.isdigit() or char == "_" for char in following.word)
+    return not term.measure and any(char.isdigit() or char == "_" for char in following.text)
 
 
 def _units(clause: Clause) -> set[str]:

@@ -1,13 +1,15 @@
 """Documents as rows of `document_index` and their chunks as memories, and back."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mnemon import journal
 from mnemon.clock import moment, moment_or_none
 from mnemon.documents.chunking import Piece
 from mnemon.documents.reading import Reading
+from mnemon.encryption.sealing import Layout
 from mnemon.journal import Origin
 from mnemon.memories.rows import COLUMNS
 from mnemon.model import Document, DocumentChunk, DocumentStatus, DocumentType, Memory, MemoryDraft, Placement
@@ -45,6 +47,7 @@ class DocumentRow(NamedTuple):
         return f"document:{self.id}"
 
 
+LAYOUT = Layout("document_index", DocumentRow._fields)
 SQL = {
     name: query.fill(columns=", ".join(DocumentRow._fields), memory_columns=", ".join(COLUMNS))
     for name, query in load("documents").items()
@@ -97,7 +100,35 @@ def key_of(stem: str, text: str, ordinal: int = 1) -> str:
     return key if ordinal == 1 else f"{key}-{ordinal}"
 
 
-def drafts_of(row: DocumentRow, reading: Reading, pieces: Sequence[Piece], stem: str) -> list[MemoryDraft]:
+class SealedKeys:
+    """The keys of chunks that are encrypted: those that they have, or a digest that tells nothing without the key.
+
+    The digests are others after a rotation, and chunks that stay should keep their history all the same.
+    """
+
+    def __init__(self, stem: str, digest: Callable[[str], str], live: Iterable[Memory]) -> None:
+        self._stem = stem
+        self._digest = digest
+        self._live: dict[object, list[str]] = {}
+        self._taken: set[str] = set()
+        for memory in live:
+            if isinstance(memory.value, str):  # or somebody has changed it
+                self._live.setdefault(memory.value, []).append(memory.key)
+                self._taken.add(memory.key)
+
+    def __call__(self, text: str, ordinal: int) -> str:
+        if known := self._live.get(text):
+            return known.pop(0)
+        key = self._stem + self._digest(text)[:_DIGEST]
+        numbered = (key if number == 1 else f"{key}-{number}" for number in itertools.count(1))
+        found = next(each for each in numbered if each not in self._taken)
+        self._taken.add(found)
+        return found
+
+
+def drafts_of(
+    row: DocumentRow, reading: Reading, pieces: Sequence[Piece], key: Callable[[str, int], str]
+) -> list[MemoryDraft]:
     """The chunks as memories. A key is made of the text, so that a chunk that only moves stays the same memory.
 
     What is nothing but white space is no chunk.
@@ -114,7 +145,7 @@ def drafts_of(row: DocumentRow, reading: Reading, pieces: Sequence[Piece], stem:
             MemoryDraft(
                 text,
                 row.namespace,
-                key_of(stem, text, seen[text]),
+                key(text, seen[text]),
                 metadata={**about, "headings": list(piece.headings), **_place(reading, piece)},
                 placement=Placement(row.thread, len(drafts)),
             )

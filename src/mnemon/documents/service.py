@@ -23,11 +23,12 @@ from mnemon.pages import check_limit, decode_cursor, encode_cursor
 from mnemon.ports import Indexes, Runner, Store
 from mnemon.settings import Settings
 from mnemon.sql import Fragment, equal, params_of
-from mnemon.values import encode_metadata
+from mnemon.values import check_text, encode_metadata
 
 if TYPE_CHECKING:  # slow to import
     from mnemon.embedding import Embedding
 
+_TITLE = "a document's title"
 _LONGEST_TITLE = 500
 _PAGE = 500
 _GONE = "the file is not there"
@@ -90,7 +91,7 @@ class DocumentService:
         request = self._request(namespace, metadata, chunk_tokens, actor, task_id)
         kind = None if document_type is None else _check_type(document_type)
         if title is not None:
-            check_key("a document's title", title, _LONGEST_TITLE)
+            check_text(_TITLE, check_key(_TITLE, title, _LONGEST_TITLE), self._settings.max_value_bytes)
         if content is None:
             made = await self._runner.aside(lambda: self._read_file(Path(path), root, request, kind))
         else:
@@ -300,7 +301,7 @@ class DocumentService:
         after = ""
         while True:
             params = {"namespace": namespace, "after": after, "limit": _PAGE}
-            page = [DocumentRow(*row) for row in await self._store.fetch(SQL["list_files"], params)]
+            page = await self._syncing.opened(self._store.fetch, await self._store.fetch(SQL["list_files"], params))
             found += [row for row in page if chosen.has(row.file_path)]
             if len(page) < _PAGE:
                 return found
@@ -402,7 +403,8 @@ class DocumentService:
     async def _rows(
         self, query: str, conditions: Sequence[Fragment], params: Mapping[str, Any]
     ) -> Sequence[DocumentRow]:
-        return [DocumentRow(*row) for row in await self._store.fetch(SQL[query].where(conditions), params)]
+        rows = await self._store.fetch(SQL[query].where(conditions), params)
+        return await self._syncing.opened(self._store.fetch, rows)
 
     def _within(self, prefix: str, level: Level) -> Sequence[Fragment]:
         parts = self._access.within(check_prefix(prefix, self._settings.max_namespace_length), level)

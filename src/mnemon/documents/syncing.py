@@ -6,23 +6,37 @@ row and looks whether the claim still stands; if somebody else has claimed it fo
 document is never a mixture, and what was interrupted is begun again, which writes only what is missing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mnemon import journal, tokens
 from mnemon.documents.chunking import Piece, chunk
 from mnemon.documents.reading import Reading, Unreadable, read
-from mnemon.documents.rows import SQL, DocumentRow, drafts_of, entry_of, is_same, key_of, key_stem
+from mnemon.documents.rows import (
+    LAYOUT,
+    SQL,
+    DocumentRow,
+    SealedKeys,
+    drafts_of,
+    entry_of,
+    is_same,
+    key_of,
+    key_stem,
+)
+from mnemon.encryption.keys import Fetch
 from mnemon.journal import Origin
 from mnemon.memories.findable import Vectors
+from mnemon.memories.rows import LAYOUT as MEMORY
 from mnemon.memories.rows import memories
 from mnemon.memories.writing import Writing
 from mnemon.model import DocumentStatus, DocumentType, Memory
-from mnemon.ports import Indexes, Raced, Runner, Store, Transaction, Unit
+from mnemon.ports import Indexes, Raced, Row, Runner, Store, Transaction, Unit
 from mnemon.settings import Settings
-from mnemon.sql import among, chunks, params_of
+from mnemon.sql import Query, among, chunks, params_of
+from mnemon.values import SEALED
 
 if TYPE_CHECKING:  # slow to import
     from mnemon.embedding import Embedding
@@ -90,7 +104,11 @@ class Syncing:
 
     async def find(self, namespace: str, path: str) -> DocumentRow | None:
         rows = await self._store.fetch(SQL["get_document"].where([]), {"namespace": namespace, "file_path": path})
-        return DocumentRow(*rows[0]) if rows else None
+        return (await self.opened(self._store.fetch, rows))[0] if rows else None
+
+    async def opened(self, fetch: Fetch, rows: Sequence[Row]) -> list[DocumentRow]:
+        """Documents as they were before they were encrypted, if they were."""
+        return [DocumentRow(*row) for row in await self._writing.sealing.opened(fetch, LAYOUT, rows)]
 
     async def sync(self, content: DocumentDraft, origin: Origin) -> Outcome:
         """Index the content, unless it is indexed already."""
@@ -101,7 +119,8 @@ class Syncing:
         kind = "added" if known is None or known.last_synced_at is None else "changed"
         try:
             reading, pieces = await self._runner.aside(lambda: _cut(content, self._settings.max_document_bytes))
-            titled = row._replace(title=(content.title or reading.title or PurePath(row.file_path).name)[:500])
+            title = content.title or reading.title or PurePath(row.file_path).name
+            titled = row._replace(title=title[title.startswith(SEALED) :][:500])
             return (await self._write(titled, reading, pieces, origin))._replace(kind=kind)
         except Unreadable as reason:
             failed = row._replace(sync_status="failed", error=str(reason), updated_at=origin.now)
@@ -132,7 +151,8 @@ class Syncing:
         first = 0
         while True:
             params = {"thread": row.thread, "namespace": row.namespace, "first": first, "limit": _PAGE}
-            page = memories(await self._store.fetch(SQL["live_chunks"], params))
+            rows = await self._store.fetch(SQL["live_chunks"], params)
+            page = memories(await self._writing.sealing.opened(self._store.fetch, MEMORY, rows))
             found += [memory for memory in page if memory.key.startswith(stem)]
             if len(page) < _PAGE:
                 return found
@@ -166,7 +186,7 @@ class Syncing:
             if now is None or now != row or (now.sync_status, now.error) == (str(status), error):
                 return now or row
             marked = now._replace(sync_status=str(status), error=error, updated_at=origin.now)
-            await tx.execute(SQL["set_document"], marked._asdict())
+            await self._set(tx, marked)
             moved = {"from": now.sync_status, "to": str(status)}
             await journal.record(tx, [entry_of(origin, "status", marked, **moved)])
             return marked
@@ -183,19 +203,20 @@ class Syncing:
         }  # fmt: skip
 
         async def unit(tx: Transaction) -> DocumentRow:
-            inserted = await tx.fetch_one(SQL["insert_document"], params)
+            sealed = await self._writing.sealing.sealed(tx, LAYOUT, {**params, "error": None})
+            inserted = await tx.fetch_one(SQL["insert_document"], sealed)
             if inserted:
-                row = DocumentRow(*await _fetched(tx, SQL["hold_document"].where([]), {"id": inserted[0]}))
+                row = await self._fetched(tx, SQL["hold_document"].where([]), {"id": inserted[0]})
                 await journal.record(tx, [entry_of(origin, "create", row)])
                 return row
             query = SQL["get_document"].where([], self._store.dialect.row_lock)
-            before = DocumentRow(*await _fetched(tx, query, params))
+            before = await self._fetched(tx, query, params)
             row = before._replace(
                 document_type=params["document_type"], content_hash=content.digest, size=content.size,
                 metadata=before.metadata if content.metadata is None else content.metadata, source=content.source,
                 chunking=content.chunking, sync_status="pending", error=None, updated_at=origin.now,
             )  # fmt: skip
-            await tx.execute(SQL["set_document"], row._asdict())
+            await self._set(tx, row)
             moved = {"from": before.sync_status, "to": "pending"}
             await journal.record(tx, [entry_of(origin, "status", row, **moved)])
             return row
@@ -204,8 +225,18 @@ class Syncing:
 
     async def _held(self, tx: Transaction, row: DocumentRow) -> DocumentRow | None:
         """The row as it is now, nobody else's until the end of the transaction."""
-        found = await tx.fetch_one(SQL["hold_document"].where([], self._store.dialect.row_lock), {"id": row.id})
-        return DocumentRow(*found) if found else None
+        found = await tx.fetch_all(SQL["hold_document"].where([], self._store.dialect.row_lock), {"id": row.id})
+        return (await self.opened(tx.fetch_all, found))[0] if found else None
+
+    async def _fetched(self, tx: Transaction, query: Query, params: Mapping[str, Any]) -> DocumentRow:
+        rows = await self.opened(tx.fetch_all, await tx.fetch_all(query, params))
+        if not rows:
+            raise Raced  # it was removed between two looks
+        return rows[0]
+
+    async def _set(self, tx: Transaction, row: DocumentRow) -> None:
+        """Write what a document is to be."""
+        await tx.execute(SQL["set_document"], await self._writing.sealing.sealed(tx, LAYOUT, row._asdict()))
 
     async def _finish(self, row: DocumentRow, units: Sequence[Unit[Any]], origin: Origin, outcome: Outcome) -> Outcome:
         """Do the units, a transaction each, and with the last of them set the row; not without the claim."""
@@ -219,7 +250,7 @@ class Syncing:
             await held(tx)
             for unit in units[-1:]:
                 await unit(tx)
-            await tx.execute(SQL["set_document"], row._asdict())
+            await self._set(tx, row)
             told = {"chunks": row.chunk_count, "embedded": outcome.embedded, "removed": outcome.removed}
             moved = {"from": "pending", "to": row.sync_status}
             await journal.record(tx, [entry_of(origin, "status", row, **moved, **told)])
@@ -244,8 +275,11 @@ class Syncing:
 
     async def _write(self, row: DocumentRow, reading: Reading, pieces: Sequence[Piece], origin: Origin) -> Outcome:
         stem = key_stem(row.file_path, self._settings.max_key_length)
-        drafts = drafts_of(row, reading, pieces, stem)
-        live = {memory.key: memory for memory in await self.live_chunks(row)}
+        standing = await self.live_chunks(row)
+        live = {memory.key: memory for memory in standing}
+        digest = await self._writing.sealing.digesting(row.namespace)
+        key = partial(key_of, stem) if digest is None else SealedKeys(stem, digest, standing)
+        drafts = drafts_of(row, reading, pieces, key)
         fresh = [draft for draft in drafts if not is_same(live.get(draft.key or ""), draft)]
         gone = sorted(live.keys() - {draft.key for draft in drafts})
         made = await self._vectors(row, [draft.value for draft in fresh])
@@ -263,7 +297,7 @@ class Syncing:
 
     async def _vectors(self, row: DocumentRow, texts: Sequence[str]) -> "_Made":
         """The vectors of chunks: those that the same texts have already, and new ones for the others."""
-        if self._embedding is None:
+        if self._embedding is None or self._writing.sealing.hides_vectors(row.namespace):
             return _Made([{} for _ in texts], 0, None)
         spaces = await self._embedding().prepare()
         sources = await self._sources(row, dict.fromkeys(texts))
@@ -274,7 +308,8 @@ class Syncing:
             for text, source in sources.items()
         }
         lacking = [text for text in dict.fromkeys(texts) if len(found.get(text, ())) < max(1, len(spaces))]
-        made = dict(zip(lacking, await self._writing.findable.embed(lacking), strict=True)) if lacking else {}
+        new = await self._writing.findable.embed(lacking, [row.namespace] * len(lacking)) if lacking else ()
+        made = dict(zip(lacking, new, strict=True))
         vectors = [{**found.get(text, {}), **made.get(text, {})} for text in texts]
         return _Made(vectors, sum(1 for each in made.values() if each), spaces[0].model.name if spaces else None)
 
@@ -321,10 +356,3 @@ def _cut(content: DocumentDraft, largest: int) -> tuple[Reading, list[Piece]]:
         raise Unreadable(f"it has {content.size} bytes; max_document_bytes allows {largest}")
     reading = read(content.data, content.kind, content.path)
     return reading, chunk(reading.text, reading.structure, content.limit, tokens.counter().count)
-
-
-async def _fetched(tx: Transaction, query: Any, params: Any) -> tuple[Any, ...]:
-    row = await tx.fetch_one(query, params)
-    if row is None:
-        raise Raced  # it was removed between two looks
-    return row

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from mnemon.clock import Clock, moment
 from mnemon.consumers import Consumer
+from mnemon.encryption.sealing import Layout
 from mnemon.errors import InvalidInput
 from mnemon.indexing.duties import AT_ONCE, LEASE, Duty, at_places
 from mnemon.journal import Journal, Origin
@@ -32,6 +33,7 @@ _BATCH = 2 * AT_ONCE  # events at a time: nearly each of them is work
 _KEY = "event-"
 _AFTER_KEYS = "event."  # no key of an event sorts after it
 _LATEST = 2**63 - 1
+_LAYOUT = Layout("events", ("session_id", "sequence", "id", "body", "actor", "task_id", "created_at"), ("body",))
 
 
 class _Session(NamedTuple):
@@ -107,7 +109,8 @@ class Conversations:
             if missing:
                 stretches = _stretches(missing)
                 rows = await self._store.fetch(_SQL[table].where([stretches]), stretches.params)
-                found += [row for row in rows if (row[0], row[1]) in missing]
+                opened = await self._writing.sealing.opened(self._store.fetch, _LAYOUT, rows)
+                found += [row for row in opened if (row[0], row[1]) in missing]
         return sorted(found, key=lambda row: (row[0], row[1]))
 
     def _covers(self, session: _Session | None) -> bool:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mnemon import journal
 from mnemon.clock import Clock
 from mnemon.consumers import Consumer
+from mnemon.encryption.envelope import is_sealed
+from mnemon.encryption.sealing import Layout, Sealing
 from mnemon.errors import EmbedderUnavailable
 from mnemon.indexing.duties import AT_ONCE, BATCH, LEASE, Duty
 from mnemon.journal import Journal, Origin
@@ -29,6 +31,7 @@ NAME = "embeddings"
 
 _SQL = load("indexing")
 _WRITES = {"add", "update", "restore"}
+_SEALED = Layout("memory_entries", ("id", "namespace", "key", "version", "value"), ("value",))
 
 
 class _Version(NamedTuple):
@@ -59,8 +62,10 @@ class Embeddings:
         indexes: Callable[[], Indexes],
         embedding: "Callable[[], Embedding] | None",
         space: Space | None = None,
+        sealing: Sealing | None = None,
     ) -> None:
         """For one space that is being filled, or for all that are in use and for the words too."""
+        self._sealing = sealing or Sealing()
         self._store = store
         self._clock = clock
         self._indexes = indexes
@@ -105,7 +110,7 @@ class Embeddings:
         """Index those that have no words. They can be found by these even if they cannot be embedded now."""
         known = await self._indexes().words.words_of([each.id for each in versions])
         wordless = [each for each in versions if each.id not in known]
-        values = await self._values([each.id for each in wordless])
+        values, _ = await self._values(wordless)
         for piece in chunks(wordless, AT_ONCE):
             await self._store.write(self._putting_words(piece, values))
 
@@ -113,7 +118,7 @@ class Embeddings:
         words = {e.id: words_of({**e._asdict(), "value": values[e.id]}) for e in versions if e.id in values}
 
         async def unit(tx: Transaction) -> None:
-            held = await self._hold(tx, list(words))
+            held = await self._hold(tx, list(words), sealed=False)
             for each in versions:
                 if held.get(each.id):  # or another version has taken its place meanwhile
                     await self._indexes().words.put(tx, each.id, each.namespace, words[each.id])
@@ -126,13 +131,15 @@ class Embeddings:
         """The vectors that versions lack, made now."""
         spaces = await self._spaces()
         lacking = await self._without_vectors(list(versions), spaces)
-        values = await self._values(sorted({each for ids in lacking.values() for each in ids}))
-        texts = {each: text for each, value in values.items() if (text := text_of(decode(value)))}
-        return [
-            _Found(versions[each], space, vector)
-            for space in spaces
-            for each, vector in await self._embed(space, [each for each in lacking[space.id] if each in texts], texts)
-        ]
+        values, sealed = await self._values([versions[each] for each in sorted(set[int]().union(*lacking.values()))])
+        found: list[_Found] = []
+        for known, cached in ((values, True), (sealed, False)):
+            texts = {each: text for each, value in known.items() if (text := text_of(decode(value)))}
+            for space in spaces:
+                ids = [each for each in lacking[space.id] if each in texts]
+                made = await self._embed(space, ids, texts, cached)
+                found += [_Found(versions[each], space, vector) for each, vector in made]
+        return found
 
     async def _spaces(self) -> list[Space]:
         """The spaces in which everything has to have a vector."""
@@ -157,16 +164,18 @@ class Embeddings:
             present.update(await self._store.fetch(_SQL["vectors_present"].where(wanted), params_of(wanted)))
         return {space.id: [each for each in ids if (each, space.id) not in present] for space in spaces}
 
-    async def _embed(self, space: Space, ids: Sequence[int], texts: Mapping[int, str]) -> list[tuple[int, Vector]]:
+    async def _embed(
+        self, space: Space, ids: Sequence[int], texts: Mapping[int, str], cached: bool
+    ) -> list[tuple[int, Vector]]:
         """Vectors by version; a text without a direction has none."""
         if not ids or self._embedding is None:
             return []
-        vectors = await self._embedding().embed_in(space, [texts[each] for each in ids])
+        vectors = await self._embedding().embed_in(space, [texts[each] for each in ids], cached=cached)
         return [(each, vector) for each, vector in zip(ids, vectors, strict=True) if vector.any()]
 
     def _putting_vectors(self, found: Sequence[_Found]) -> Unit[None]:
         async def unit(tx: Transaction) -> None:
-            held = await self._hold(tx, [one.version.id for one in found])
+            held = await self._hold(tx, [one.version.id for one in found], sealed=self._sealing.keeps_vectors)
             written = [one for one in found if one.version.id in held]
             rows = [VectorRow(one.version.id, one.space.id, one.version.namespace, one.embedding) for one in written]
             if rows:
@@ -178,20 +187,33 @@ class Embeddings:
 
     # -- versions
 
-    async def _values(self, ids: Sequence[int]) -> dict[int, str]:
-        """What versions say, as JSON; those that do not any more are left out."""
-        values: dict[int, str] = {}
-        for piece in chunks(ids):
-            named = among("id", piece, "id")
-            rows = await self._store.fetch(_SQL["values_of"].where([named]), named.params)
-            values |= {row[0]: row[1] for row in rows}
-        return values
+    async def _values(self, versions: Sequence[_Version]) -> tuple[dict[int, str], dict[int, str]]:
+        """What versions say, as JSON, and what the encrypted ones say, if it may be embedded.
 
-    async def _hold(self, tx: Transaction, ids: Sequence[int]) -> dict[int, bool]:
-        """Which versions still say something, and whether they are current; neither changes until the end of `tx`."""
+        Those that do not say anything any more are left out.
+        """
+        values: dict[int, str] = {}
+        sealed: dict[int, str] = {}
+        for piece in chunks(versions):
+            named = among("id", [each.id for each in piece], "id")
+            rows = await self._store.fetch(_SQL["values_of"].where([named]), named.params)
+            values |= {row[0]: row[1] for row in rows if not is_sealed(row[1])}
+            if self._sealing.keeps_vectors:
+                hidden = {row[0]: row[1] for row in rows if is_sealed(row[1])}
+                texts = [(each.id, each.namespace, each.key, each.version, hidden[each.id])
+                         for each in piece if each.id in hidden]  # fmt: skip
+                sealed |= {row[0]: row[4] for row in await self._sealing.opened(self._store.fetch, _SEALED, texts)}
+        return values, sealed
+
+    async def _hold(self, tx: Transaction, ids: Sequence[int], *, sealed: bool) -> dict[int, bool]:
+        """Which versions still say something, and whether they are current; neither changes until the end of `tx`.
+
+        Those that were encrypted meanwhile are left out, unless the `sealed` ones are meant too.
+        """
         named = among("id", ids, "id")
         query = _SQL["hold_versions"].where([named], self._store.dialect.row_lock)
-        return {each: bool(is_current) for each, is_current in await tx.fetch_all(query, named.params)}
+        rows = await tx.fetch_all(query, named.params)
+        return {each: bool(is_current) for each, is_current, head in rows if sealed or not is_sealed(head)}
 
 
 def filler_of(space: Space) -> str:

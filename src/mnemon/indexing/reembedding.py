@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mnemon.clock import Clock
+from mnemon.encryption.sealing import Sealing
 from mnemon.errors import InvalidSettings, LeaseLost, NotFound
 from mnemon.indexing.duties import Duty
 from mnemon.indexing.embeddings import Embeddings
@@ -41,6 +42,7 @@ class Reembedding:
         runner: Runner,
         indexes: Callable[[], Indexes],
         embedding: "Embedding",
+        sealing: Sealing | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -48,6 +50,7 @@ class Reembedding:
         self._runner = runner
         self._indexes = indexes
         self._embedding = embedding
+        self._sealing = sealing
 
     async def run(self, to: str, tell: Tell | None = None) -> Space:
         """Change to the embedder `to`; the space that is active then.
@@ -61,7 +64,9 @@ class Reembedding:
             await self._embedding.spaces.retire(space)
             raise InvalidSettings(f"vectors of {space.model} are given, not made, so nothing can be embedded anew")
         began = time.monotonic()
-        filling = Embeddings(self._store, self._journal, self._clock, self._indexes, lambda: self._embedding, space)
+        filling = Embeddings(
+            self._store, self._journal, self._clock, self._indexes, lambda: self._embedding, space, self._sealing
+        )
         await self._fill(filling, tell)
         await self._indexes().vectors.prepare(space)
         await self._runner.aside(partial(time.sleep, max(0.0, began + _SPREAD - time.monotonic())))

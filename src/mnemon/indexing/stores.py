@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mnemon.breaker import Breaker
 from mnemon.clock import Clock
 from mnemon.consumers import PassingConsumer
+from mnemon.encryption.envelope import is_sealed
 from mnemon.errors import LeaseLost, NotFound
 from mnemon.facts import facts_of
 from mnemon.indexing.duties import BATCH, LEASE, Duty, at_places
@@ -194,7 +195,7 @@ class StoreIndex:
                 id=record_id(*one.place),
                 memory_id=one.id,
                 embedding=vectors[one.id],
-                facts=facts_of(one.namespace, one.memory_type, decode(one.metadata)),
+                facts=facts_of(one.namespace, one.memory_type, {} if is_sealed(one.metadata) else decode(one.metadata)),
                 trust=one.trust,
                 words=tuple(words.get(one.id, ())),
                 about={"namespace": one.namespace, "key": one.key, "version": one.version, **about},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mnemon.access import Access
 from mnemon.clock import Clock
+from mnemon.encryption.sealing import Sealing
 from mnemon.errors import InvalidSettings, LeaseLost, NotFound, NotSettled, StoreError, StoreReadOnly
 from mnemon.indexing.conversations import Conversations
 from mnemon.indexing.drift import Comparison
@@ -29,6 +30,7 @@ from mnemon.sql import load
 
 if TYPE_CHECKING:  # slow to import
     from mnemon.embedding import Embedding
+    from mnemon.working.mirror import Mirror
 
 _SQL = load("journal")
 _PATIENCE = 0.25
@@ -48,6 +50,10 @@ class Bench:
     """None if nothing is to be embedded."""
     stores: Sequence[Outside] = ()
     """The vector stores outside the database, in the order in which they are asked."""
+    sealing: Sealing | None = None
+    """What encrypts; None if nothing is encrypted."""
+    mirror: "Callable[[], Mirror | None]" = lambda: None
+    """The copy of working memory outside the database, if there is one."""
 
 
 class Upkeep:
@@ -66,7 +72,7 @@ class Upkeep:
     async def duties(self) -> list[Duty]:
         """Everything that there is to do, each before what follows from it."""
         feeding = [index.duty for index in await self._store_indexes()]
-        return [*self._conversations, *self._embeddings, *feeding, *await self._leftovers.duties()]
+        return [*self._conversations, *self._embeddings, *self._working, *feeding, *await self._leftovers.duties()]
 
     async def settled(self, timeout: float | None = None) -> None:
         """Return when everything that was written before the call can be found.
@@ -78,6 +84,7 @@ class Upkeep:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         await self._reach_all(self._conversations, deadline)
         await self._reach_all(self._embeddings, deadline)
+        await self._reach_all(self._working, deadline)
         self._spaces.forget()  # there may be one more than a moment ago
         await self._reach_all([index.duty for index in await self._store_indexes()], deadline)
         left = await self._leftovers.duties()
@@ -143,7 +150,7 @@ class Upkeep:
         bench = self._bench
         if not bench.settings.remember_events:
             return []
-        findable = Findable(bench.indexes, bench.embedding)
+        findable = Findable(bench.indexes, bench.embedding, bench.sealing)
         writing = Writing(bench.store, bench.clock, bench.settings, Access(), findable)
         prefixes = bench.settings.remember_events
         return [Conversations(bench.store, self._journal, bench.clock, writing, prefixes).duty]
@@ -151,7 +158,16 @@ class Upkeep:
     @cached_property
     def _embeddings(self) -> list[Duty]:
         bench = self._bench
-        return [Embeddings(bench.store, self._journal, bench.clock, bench.indexes, bench.embedding).duty]
+        return [
+            Embeddings(
+                bench.store, self._journal, bench.clock, bench.indexes, bench.embedding, sealing=bench.sealing
+            ).duty
+        ]
+
+    @cached_property
+    def _working(self) -> list[Duty]:
+        mirror = self._bench.mirror()
+        return [] if mirror is None else [Duty(mirror.consumer, mirror.step, outside="redis")]
 
     async def _store_indexes(self, name: str | None = None) -> list[StoreIndex]:
         """The stores outside the database, or one of them, for every space in use."""
@@ -180,4 +196,6 @@ class Upkeep:
         bench = self._bench
         if bench.embedding is None:
             raise InvalidSettings("embedding is switched off by embedder='none'; choose an embedder first")
-        return Reembedding(bench.store, self._journal, bench.clock, bench.runner, bench.indexes, bench.embedding())
+        return Reembedding(
+            bench.store, self._journal, bench.clock, bench.runner, bench.indexes, bench.embedding(), bench.sealing
+        )

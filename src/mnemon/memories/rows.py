@@ -5,6 +5,7 @@ from typing import Any
 
 from mnemon.building import builder
 from mnemon.clock import micros_or_none, moment
+from mnemon.encryption.sealing import Layout
 from mnemon.errors import InvalidInput, InvalidStatus
 from mnemon.model import Memory, MemoryType, Placement, Provenance
 from mnemon.namespaces import check_key, check_label
@@ -18,6 +19,7 @@ COLUMNS = (
     "session_id", "event_id", "author", "trust", "importance",
     "thread", "position", "occurred_at", "valid_from", "valid_to",
 )  # fmt: skip
+LAYOUT = Layout("memory_entries", COLUMNS, ("value", "metadata"))
 LONGEST_THREAD = 1024
 SQL = {name: query.fill(columns=", ".join(COLUMNS)) for name, query in load("memories").items()}
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from mnemon.access import under
 from mnemon.clock import micros
+from mnemon.encryption.sealing import Sealing
 from mnemon.errors import InvalidCursor, InvalidInput
 from mnemon.filters import parse, render
-from mnemon.memories.rows import SQL, check_type, memories
+from mnemon.memories.rows import LAYOUT, SQL, check_type, memories
 from mnemon.model import Memory, NamespaceCount, Page
 from mnemon.namespaces import EVERYTHING, covers
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
@@ -36,14 +37,15 @@ class Search:
     limit: int
     cursor: str | None
 
-    async def run(self, store: Store) -> Page[Memory]:
+    async def run(self, store: Store, sealing: Sealing) -> Page[Memory]:
         """One page of what was found."""
         check_limit(self.limit)
         conditions = self._conditions(store.dialect)
+        sealing.refuse_filter(self.prefixes, self.where)
         if self.order == "recent":
-            return await self._recent(store, conditions)
+            return await self._recent(store, sealing, conditions)
         if self.order == "namespace":
-            return await self._by_namespace(store, conditions)
+            return await self._by_namespace(store, sealing, conditions)
         raise InvalidInput(f"order must be 'namespace' or 'recent', not {self.order!r}")
 
     def _conditions(self, dialect: Dialect) -> list[Fragment]:
@@ -57,15 +59,15 @@ class Search:
             found.append(render(parse(self.where), "metadata", dialect.compare))
         return found
 
-    async def _recent(self, store: Store, conditions: list[Fragment]) -> Page[Memory]:
+    async def _recent(self, store: Store, sealing: Sealing, conditions: list[Fragment]) -> Page[Memory]:
         conditions = [*conditions, under("namespace", self.prefixes, "within")]
         before, before_id = decode_cursor(self.cursor, "recent", (_NEWEST, _NEWEST))
         params = {"before": before, "before_id": before_id, "limit": self.limit, **params_of(conditions)}
         rows = await store.fetch(SQL["search_recent"].where(conditions), params)
         more = encode_cursor("recent", rows[-1][13], rows[-1][0]) if len(rows) == self.limit else None
-        return Page(tuple(memories(rows)), more)
+        return Page(tuple(memories(await sealing.opened(store.fetch, LAYOUT, rows))), more)
 
-    async def _by_namespace(self, store: Store, conditions: list[Fragment]) -> Page[Memory]:
+    async def _by_namespace(self, store: Store, sealing: Sealing, conditions: list[Fragment]) -> Page[Memory]:
         """Prefix after prefix: first the namespace itself, then what lies below it."""
         after = decode_cursor(self.cursor, "namespace", ("", ""))
         rows: list[Row] = []
@@ -76,7 +78,7 @@ class Search:
                     rows += await store.fetch(SQL[query].where(conditions), params)
             after = ("", "")
         more = encode_cursor("namespace", rows[-1][1], rows[-1][2]) if len(rows) == self.limit else None
-        return Page(tuple(memories(rows)), more)
+        return Page(tuple(memories(await sealing.opened(store.fetch, LAYOUT, rows))), more)
 
     def _remaining(self, reached: str) -> Sequence[str]:
         if not reached:

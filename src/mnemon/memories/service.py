@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -15,8 +15,9 @@ from mnemon.errors import InvalidInput, MemoryExists, MemoryNotFound
 from mnemon.journal import Origin, origin_of
 from mnemon.memories import search
 from mnemon.memories.differences import compare
-from mnemon.memories.erasure import Erasure, erasing
+from mnemon.memories.erasure import Archives, Erasure, erasing
 from mnemon.memories.rows import (
+    LAYOUT,
     LONGEST_THREAD,
     SQL,
     check_type,
@@ -42,7 +43,7 @@ from mnemon.model import (
 )
 from mnemon.namespaces import EVERYTHING, check_key, check_namespace, check_prefix
 from mnemon.pages import check_limit
-from mnemon.ports import Store, Transaction
+from mnemon.ports import Row, Store, Transaction
 from mnemon.settings import Settings
 from mnemon.values import decode_all, encode, encode_metadata
 
@@ -78,6 +79,8 @@ class MemoryService:
         access: Access,
         writing: Writing,
         consolidation: Callable[[], Consolidates],
+        archives: Callable[[], Archives],
+        noting: Callable[[Sequence[Memory]], object] = lambda _: None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -85,6 +88,8 @@ class MemoryService:
         self._access = access
         self._writing = writing
         self._consolidation = consolidation
+        self._archives = archives
+        self._noting = noting
 
     async def add_memory(
         self,
@@ -106,7 +111,7 @@ class MemoryService:
         draft = MemoryDraft(value, namespace, key, memory_type, metadata, provenance, placement)
         origin = self._origin(created_by, task_id)
         row = self._writing.new_row(draft, origin)
-        vectors = await self._writing.findable.embed([value])
+        vectors = await self._writing.findable.embed([value], [namespace])
 
         async def unit(tx: Transaction) -> int:
             added = await self._writing.add(tx, origin, row, vectors[0])
@@ -139,8 +144,9 @@ class MemoryService:
         name = "get_current" if version is None and as_of is None else "get_version" if as_of is None else "get_as_of"
         params = {"namespace": namespace, "key": key, "version": version, "as_of": micros_or_none(as_of)}
         rows = await self._store.fetch(SQL[name], params)
-        [found] = memories(rows) or [None]
-        return None if found is None or (as_of and found.is_deleted) else found
+        found = [each for each in await self._memories(rows) if not (as_of and each.is_deleted)]
+        self._noting(found)
+        return found[0] if found else None
 
     async def update_memory(
         self,
@@ -172,7 +178,7 @@ class MemoryService:
             changes |= provenance_row(provenance)
         if placement is not None:
             changes |= placement_row(placement, origin.now)
-        vectors = await self._writing.findable.embed([value])
+        vectors = await self._writing.findable.embed([value], [namespace])
 
         async def unit(tx: Transaction) -> int:
             before = await self._writing.retire(tx, namespace, key, expected_version)
@@ -225,9 +231,10 @@ class MemoryService:
             if chosen is None or named(chosen)["is_deleted"]:
                 raise MemoryNotFound(f"memory {key!r} of {namespace!r} has no version {version} to restore")
             kept = {"created_at", "created_by", "version", "is_current", "id", "valid_from", "valid_to"}
-            content = {name: value for name, value in named(chosen).items() if name not in kept}
+            source = await self._writing.opened(tx, chosen)
+            content = {name: value for name, value in source.items() if name not in kept}
             row = await self._writing.follow(tx, origin, "restore", before, {**content, "is_deleted": False})
-            await self._writing.findable.put_again(tx, named(chosen)["id"], row)
+            await self._writing.findable.put_again(tx, source["id"], row)
             return row["version"]
 
         return await self._store.write(unit)
@@ -239,30 +246,44 @@ class MemoryService:
 
         The journal keeps that there was such a memory and that it was purged, and nothing of what
         it said. The receipt's digest lets whoever still has the content show that this was it.
-        `StoreUnavailable` if the database is rid of it and the embedder's cache could not be told.
+        It is taken out of the archives of retention too. `StoreUnavailable` if the database is rid of it and an
+        archive, or the embedder's cache, could not be told.
         """
-        async with erasing(self._store, self._writing.findable) as erasure:
-            receipt = await self._purge(namespace, key, self._origin(purged_by, task_id), erasure)
+        origin = self._origin(purged_by, task_id)
+        async with self._erasing(origin) as erasure:
+            receipt = await self._purge(namespace, key, origin, erasure)
         return replace(receipt, scrubbed=erasure.scrubbed)
+
+    def _erasing(self, origin: Origin) -> AbstractAsyncContextManager[Erasure]:
+        return erasing(self._store, self._writing.findable, self._archives(), origin)
 
     async def _purge(self, namespace: str, key: str, origin: Origin, erasure: Erasure) -> PurgeReceipt:
         self._writing.check_place(namespace, key, "admin")
 
         async def unit(tx: Transaction) -> tuple[PurgeReceipt, list[str]]:
-            rows = [named(row) for row in await tx.fetch_all(SQL["history"], {"namespace": namespace, "key": key})]
-            if not rows:
+            place = {"namespace": namespace, "key": key}
+            mark = partial(self._archives().mark, tx, namespace, key, origin.now)
+            archives = set(await mark())  # nothing comes back from there any more
+            rows = [named(row) for row in await tx.fetch_all(SQL["history"], place)]
+            await tx.execute(SQL["purge"].where([]), place)
+            archives.update(await mark())  # nor from one that was made while this transaction waited for its rows
+            if not rows and not archives:
                 raise not_found(namespace, key)
-            await tx.execute(SQL["purge"], {"namespace": namespace, "key": key})
             await self._writing.findable.erase(tx, [row["id"] for row in rows])
             values: list[str] = [row["value"] for row in rows]
             digest = hashlib.sha256("\n".join(values).encode()).hexdigest()
-            entry = entry_of(origin, "purge", namespace, key, None, {"versions": len(rows), "digest": digest})
-            position = await journal.record_one(tx, entry)
-            at = moment(origin.now)
-            return PurgeReceipt(namespace, key, len(rows), digest, origin.actor, at, position, False), values
+            told: dict[str, Any] = {"versions": len(rows), "digest": digest}
+            if archives:
+                told["archives"] = sorted(archives)
+            position = await journal.record_one(tx, entry_of(origin, "purge", namespace, key, None, told))
+            found = PurgeReceipt(
+                namespace, key, len(rows), digest, origin.actor, moment(origin.now), position,
+                scrubbed=False, archives=tuple(sorted(archives)),
+            )  # fmt: skip
+            return found, values
 
         receipt, values = await self._store.write(unit)
-        await erasure.follow(decode_all(values))
+        await erasure.follow(decode_all(values), receipt.archives)
         return receipt
 
     async def forget_memories(
@@ -277,26 +298,39 @@ class MemoryService:
         """Delete a memory, or without a key all at or below the namespace; how many there were.
 
         Each is deleted softly and can be restored; `erase` purges it instead, and also those that were
-        deleted before. Without a key it is done one by one: if it is interrupted, call it again.
+        deleted before or are in archives. Without a key it is done one by one: if it is interrupted, call it again.
         """
         level: Level = "admin" if erase else "write"
         self._access.require(check_namespace(namespace, self._settings.max_namespace_length), level)
         if not erase:
-            return await self._forget(namespace, key, lambda at, name: self.delete_memory(at, name, actor, task_id))
-        async with erasing(self._store, self._writing.findable) as erasure:
-            origin = partial(self._origin, actor, task_id)
             return await self._forget(
-                namespace, key, lambda at, name: self._purge(at, name, origin(), erasure), deleted=True
+                namespace, key, lambda at, name: self.delete_memory(at, name, actor, task_id), self._live_places
+            )
+        origin = partial(self._origin, actor, task_id)
+        async with self._erasing(origin()) as erasure:
+            return await self._forget(
+                namespace, key, lambda at, name: self._purge(at, name, origin(), erasure), self._all_places
             )
 
+    async def _live_places(self, prefix: str) -> Sequence[tuple[str, str]]:
+        return await search.list_places(self._store, prefix, deleted=False)
+
+    async def _all_places(self, prefix: str) -> Sequence[tuple[str, str]]:
+        found = await search.list_places(self._store, prefix, deleted=True)
+        return found or await self._archives().places(prefix)
+
     async def _forget(
-        self, namespace: str, key: str | None, forget: Callable[[str, str], Awaitable[object]], *, deleted: bool = False
+        self,
+        namespace: str,
+        key: str | None,
+        forget: Callable[[str, str], Awaitable[object]],
+        listed: Callable[[str], Awaitable[Sequence[tuple[str, str]]]],
     ) -> int:
         if key is not None:
             await forget(namespace, key)
             return 1
         forgotten = 0
-        while places := await search.list_places(self._store, namespace, deleted=deleted):
+        while places := await listed(namespace):
             for place in places:
                 with suppress(MemoryNotFound):  # somebody else was quicker
                     await forget(*place)
@@ -347,12 +381,12 @@ class MemoryService:
             limit=limit,
             cursor=cursor,
         )
-        return await wanted.run(self._store)
+        return await wanted.run(self._store, self._writing.sealing)
 
     async def get_memory_history(self, namespace: str, key: str) -> list[Memory]:
         """Every version, the oldest first; empty if there never was such a memory."""
         self._writing.check_place(namespace, key, "read")
-        return memories(await self._store.fetch(SQL["history"], {"namespace": namespace, "key": key}))
+        return await self._memories(await self._store.fetch(SQL["history"], {"namespace": namespace, "key": key}))
 
     async def diff_memory(self, namespace: str, key: str, before: int, after: int) -> list[Difference]:
         """What changed in the value from one version to another."""
@@ -375,13 +409,16 @@ class MemoryService:
             "thread": thread, "first": first, "last": _ENDLESS if last is None else last,
             "limit": check_limit(limit), **below.params,
         }  # fmt: skip
-        return memories(await self._store.fetch(SQL["search_thread"].where([below]), params))
+        return await self._memories(await self._store.fetch(SQL["search_thread"].where([below]), params))
 
     async def list_namespaces(self, prefix: str = EVERYTHING, *, limit: int = 1000) -> list[NamespaceCount]:
         """The namespaces at or below a prefix that hold live memories, and how many."""
         prefixes = self._access.within(self._check_prefix(prefix), "read")
         check_limit(limit)
         return await self._store.read(lambda tx: search.list_namespaces(tx, prefixes, limit), long=True)
+
+    async def _memories(self, rows: Sequence[Row]) -> list[Memory]:
+        return memories(await self._writing.sealing.opened(self._store.fetch, LAYOUT, rows))
 
     def _check_prefix(self, prefix: str) -> str:
         return check_prefix(prefix, self._settings.max_namespace_length)

@@ -9,10 +9,10 @@ from mnemon.clock import Clock
 from mnemon.errors import ConflictError, MemoryNotFound
 from mnemon.journal import Origin
 from mnemon.memories.findable import Findable, Vectors
-from mnemon.memories.rows import SQL, check_type, memories, named, placement_row, provenance_row, stored
+from mnemon.memories.rows import LAYOUT, SQL, check_type, memories, named, placement_row, provenance_row, stored
 from mnemon.model import Level, Memory, MemoryDraft, Placement, Provenance
 from mnemon.namespaces import check_key, check_namespace
-from mnemon.ports import Raced, Store, Transaction, Unit
+from mnemon.ports import Raced, Row, Store, Transaction, Unit
 from mnemon.settings import Settings
 from mnemon.values import encode, encode_metadata
 
@@ -27,6 +27,7 @@ class Writing:
 
     def __init__(self, store: Store, clock: Clock, settings: Settings, access: Access, findable: Findable) -> None:
         self.findable = findable
+        self.sealing = findable.sealing
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -47,7 +48,12 @@ class Writing:
         `vectors` are used instead of the embedder's. `renew` writes a new version even of what says the same.
         """
         rows = [self.new_row(draft, origin) for draft in drafts]
-        found = await self.findable.embed([draft.value for draft in drafts]) if vectors is None else vectors
+        namespaces = [draft.namespace for draft in drafts]
+        if vectors is None:
+            vectors = await self.findable.embed([draft.value for draft in drafts], namespaces)
+        else:
+            await self.sealing.prepare(namespaces)
+        found = vectors
 
         async def unit(tx: Transaction) -> list[Memory]:
             pairs = zip(rows, found, strict=True)
@@ -94,8 +100,10 @@ class Writing:
         if added is not None:
             return added
         current = await tx.fetch_one(SQL["get_current"], row)
-        if current and not renew and _says_the_same(named(current), row):
-            return named(current)
+        if current and not renew:
+            known = await self.opened(tx, current)
+            if _says_the_same(known, row):
+                return known
         before = await self.retire(tx, row["namespace"], row["key"], None)
         operation = "add" if before["is_deleted"] else "update"  # it was deleted in this very moment
         kept = {"created_at", "created_by", "version", "updated_at", "updated_by"}
@@ -108,7 +116,7 @@ class Writing:
         self, tx: Transaction, origin: Origin, row: dict[str, Any], vectors: Vectors
     ) -> dict[str, Any] | None:
         """Write a first version, or the one after a deletion; None if there is a live one."""
-        inserted = await tx.fetch_one(SQL["insert_memory"], row)
+        inserted = await tx.fetch_one(SQL["insert_memory"], await self.sealing.sealed(tx, LAYOUT, row))
         if inserted:
             await journal.record(tx, [entry_of(origin, "add", row["namespace"], row["key"], 1)])
             added = {**row, "id": inserted[0]}
@@ -129,7 +137,7 @@ class Writing:
         row = await tx.fetch_one(query, {"namespace": namespace, "key": key})
         if row is None:
             raise not_found(namespace, key)
-        before = named(row)
+        before = await self.opened(tx, row)
         if not before["is_current"]:
             raise Raced  # another writer was quicker while this one waited for the row
         await tx.execute(SQL["retire"], {"id": before["id"]})
@@ -154,11 +162,15 @@ class Writing:
         return await self._insert(tx, origin, operation, row)
 
     async def _insert(self, tx: Transaction, origin: Origin, operation: str, row: dict[str, Any]) -> dict[str, Any]:
-        inserted = await tx.fetch_one(SQL["insert_memory"], row)
+        inserted = await tx.fetch_one(SQL["insert_memory"], await self.sealing.sealed(tx, LAYOUT, row))
         if inserted is None:
             raise Raced
         await journal.record(tx, [entry_of(origin, operation, row["namespace"], row["key"], row["version"])])
         return {**row, "id": inserted[0], "is_current": True}
+
+    async def opened(self, tx: Transaction, row: Row) -> dict[str, Any]:
+        """A row as the parameters that would write it again, and no longer encrypted."""
+        return named((await self.sealing.opened(tx.fetch_all, LAYOUT, [row]))[0])
 
     def check_place(self, namespace: str, key: str, level: Level) -> None:
         """Refuse what cannot be a memory's place, or is not open to the caller at this level."""

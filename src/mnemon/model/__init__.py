@@ -2,9 +2,11 @@
 
 from mnemon.model.agents import Agent, Cycle, CycleStatus, Recollection, Resumption
 from mnemon.model.consolidation import (
+    Certainty,
     ConsolidationReport,
     ConsolidationStep,
     ConsolidationStrategy,
+    FlowReport,
     MemoryConflict,
     MemoryVersion,
     Review,
@@ -22,7 +24,9 @@ from mnemon.model.contents import (
 )
 from mnemon.model.contexts import Citation, Context, ContextItem, Dropped, Section
 from mnemon.model.documents import Document, DocumentChunk, DocumentReport, DocumentStatus, DocumentType
+from mnemon.model.episodes import Episode, EpisodeEntry, EpisodeKind, EpisodeStatus, Offer
 from mnemon.model.journal import Change, Flaw, Verification
+from mnemon.model.keys import DataKeyUse, KeyStatus, NamespaceKeys, Resealed, SealFlaw
 from mnemon.model.memories import (
     Difference,
     Hit,
@@ -36,6 +40,16 @@ from mnemon.model.memories import (
 )
 from mnemon.model.principals import Level, Principal
 from mnemon.model.results import Page, Progress
+from mnemon.model.retention import (
+    Archive,
+    GrowthReport,
+    GrowthSample,
+    PolicyUse,
+    RestoreReport,
+    RetentionAction,
+    RetentionPlan,
+    RetentionPolicy,
+)
 from mnemon.model.sessions import Event, Session, SessionStatus, StateEntry, Task, TaskStatus
 from mnemon.model.vectors import (
     Drift,
@@ -49,12 +63,16 @@ from mnemon.model.vectors import (
     VectorDraft,
     VectorMatch,
 )
+from mnemon.model.working import BufferStatus, DrainedBatch, Scratchpad, WorkingItem
 from mnemon.model.workspaces import FileDifference, FileDraft, Imported, Pruned, Snapshot, Workspace, WorkspaceFile
 
 __all__ = [
     "Agent",
+    "Archive",
     "Artifact",
     "ArtifactReference",
+    "BufferStatus",
+    "Certainty",
     "Change",
     "Citation",
     "Cleanup",
@@ -68,21 +86,31 @@ __all__ = [
     "ContextItem",
     "Cycle",
     "CycleStatus",
+    "DataKeyUse",
     "Difference",
     "Document",
     "DocumentChunk",
     "DocumentReport",
     "DocumentStatus",
     "DocumentType",
+    "DrainedBatch",
     "Drift",
     "Dropped",
     "EmbeddingModel",
+    "Episode",
+    "EpisodeEntry",
+    "EpisodeKind",
+    "EpisodeStatus",
     "Event",
     "FileDifference",
     "FileDraft",
     "Flaw",
+    "FlowReport",
+    "GrowthReport",
+    "GrowthSample",
     "Hit",
     "Imported",
+    "KeyStatus",
     "Level",
     "Match",
     "Matches",
@@ -92,18 +120,28 @@ __all__ = [
     "MemoryType",
     "MemoryVersion",
     "NamespaceCount",
+    "NamespaceKeys",
+    "Offer",
     "Page",
     "Placement",
+    "PolicyUse",
     "Principal",
     "Progress",
     "Provenance",
     "Pruned",
     "PurgeReceipt",
     "Recollection",
+    "Resealed",
+    "RestoreReport",
     "Resumption",
+    "RetentionAction",
+    "RetentionPlan",
+    "RetentionPolicy",
     "Review",
     "ReviewStatus",
     "Routed",
+    "Scratchpad",
+    "SealFlaw",
     "Section",
     "Session",
     "SessionStatus",
@@ -119,6 +157,7 @@ __all__ = [
     "VectorDraft",
     "VectorMatch",
     "Verification",
+    "WorkingItem",
     "Workspace",
     "WorkspaceFile",
 ]

@@ -1,7 +1,7 @@
 """Values of consolidation: what is planned, what was done, what people are to decide."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -55,11 +55,16 @@ class MemoryVersion:
     version: int
 
 
+Certainty = Literal["certain", "suspected"]
+"""Whether a rule says it, or it is only probable."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryConflict:
     """Two memories that say the same or deny each other, the older first.
 
-    `kind` is `duplicate`, `near_duplicate`, `contradiction` or `superseded`.
+    `kind` is `duplicate`, `near_duplicate`, `contradiction` or `superseded`. If it is only `suspected`, nothing is done
+    about it but on the word of a person or a language model.
     """
 
     kind: str
@@ -67,6 +72,7 @@ class MemoryConflict:
     second: MemoryVersion
     score: float
     reason: str
+    certainty: Certainty = "certain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,8 @@ class ConsolidationReport:
     steps: tuple[ConsolidationStep, ...] = ()
     for_review: tuple[MemoryConflict, ...] = ()
     """What a person is to decide."""
+    suspected: tuple[MemoryConflict, ...] = ()
+    """What is probably the same or denied, and about which nothing was done: neither a person nor a model was asked."""
     left: int = 0
     """How many findings were left alone: a language model wants both to stay, or nobody knows which is the later."""
     fallbacks: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -118,6 +126,37 @@ class ConsolidationReport:
     def skipped(self) -> int:
         """How many steps were not done, for what their status says."""
         return sum(step.status in ("outdated", "refused") for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReport:
+    """What turning the flow from working memory to long-term memory came to."""
+
+    rounds: int = 0
+    """How often there was something to do; 0 if nothing waits."""
+    drained: int = 0
+    """Items that left their buffers."""
+    episodes: int = 0
+    """Episodes that were made of them."""
+    summaries: int = 0
+    """Episodes that were consolidated: each has one summary."""
+    facts: int = 0
+    """Facts that were remembered, or remembered as said again."""
+    conflicts: int = 0
+    """Facts that were given up for others which deny them, or say the same."""
+    for_review: int = 0
+    """Pairs of facts of which a person is to say which is right."""
+    failed: int = 0
+    """How often an episode could not be consolidated; it is tried again later, or was given up."""
+    fallbacks: int = 0
+    """Summaries that a language model was to make and could not."""
+    usage: Usage = field(default_factory=Usage)
+
+    def plus(self, other: "FlowReport") -> "FlowReport":
+        """Both together."""
+        numbers = [each.name for each in fields(self) if each.name != "usage"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return FlowReport(**sums, usage=self.usage.plus(other.usage))
 
 
 class ReviewStatus(StrEnum):

@@ -112,6 +112,8 @@ class PurgeReceipt:
     purged_at: datetime
     position: int
     scrubbed: bool
+    archives: tuple[int, ...] = ()
+    """The archives that it was taken out of; their old contents are gone from where artifacts lie."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ import numpy as np
 
 from mnemon.clock import Clock, micros
 from mnemon.embedding import Embedding
+from mnemon.encryption.sealing import Sealing
 from mnemon.errors import InvalidInput
 from mnemon.indexing.router import Router
 from mnemon.memories.findable import words_of
-from mnemon.memories.rows import COLUMNS, memories, named
+from mnemon.memories.rows import COLUMNS, LAYOUT, memories, named
 from mnemon.model import Hit, Memory, Space
 from mnemon.pages import check_limit
 from mnemon.ports import Expander, Indexes, Reranker, Row, Runner, Scope, Store, Vector, WordStatistics
@@ -66,7 +67,9 @@ class Recall:
         embedding: Embedding | None,
         router: Router,
         helpers: Helpers,
+        sealing: Sealing | None = None,
     ) -> None:
+        self._sealing = sealing or Sealing()
         self._store = store
         self._clock = clock
         self._runner = runner
@@ -136,7 +139,8 @@ class Recall:
         """The question's vector in every space that can be asked, the active one first."""
         if self._embedding is None:
             return []
-        found = await self._embedding.embed_question(question)
+        cached = not self._sealing.is_active  # a question may tell what is encrypted
+        found = await self._embedding.embed_question(question, cached=cached)
         return [(space, found[space.id]) for space in await self._embedding.spaces.readable() if space.id in found]
 
     async def _gather_past(
@@ -147,7 +151,8 @@ class Recall:
         for prefix in scope.prefixes:  # one by one: for many at once a database would rather read the whole table
             conditions = within(replace(scope, prefixes=(prefix,)), self._store.dialect)
             params = {**params_of(conditions), "as_of": as_of, "limit": _MOST_OF_THE_PAST - len(held)}
-            held += map(named, await self._store.fetch(_SQL["valid_then"].where(conditions), params))
+            rows = await self._store.fetch(_SQL["valid_then"].where(conditions), params)
+            held += map(named, await self._sealing.opened(self._store.fetch, LAYOUT, rows))
         texts = [words_of(row) for row in held]
         known = [
             Candidate._make([*(row[name] for name in Candidate._fields[:-1]), " ".join(words)])
@@ -182,7 +187,8 @@ class Recall:
         for some in chunks(ids):
             wanted = [among("id", some, "id")]
             query = _SQL["hydrate_past" if past else "hydrate"].where(wanted)
-            found |= {row[0]: row for row in await self._store.fetch(query, params_of(wanted))}
+            rows = await self._store.fetch(query, params_of(wanted))
+            found |= {row[0]: row for row in await self._sealing.opened(self._store.fetch, LAYOUT, rows)}
         return found
 
 

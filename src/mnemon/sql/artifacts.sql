@@ -92,16 +92,27 @@ WHERE sha256 > :after AND NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.sh
 ORDER BY sha256
 LIMIT :limit;
 
+-- name: digests_of_archives
+-- Those that nothing else refers to.
+SELECT DISTINCT sha256 FROM archives
+WHERE sha256 > :after AND NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.sha256 = archives.sha256)
+  AND NOT EXISTS (SELECT 1 FROM workspace_files WHERE workspace_files.sha256 = archives.sha256)
+ORDER BY sha256
+LIMIT :limit;
+
 -- name: count_digests
 SELECT COUNT(*) FROM (
     SELECT sha256 FROM artifacts WHERE sha256 > '' UNION SELECT sha256 FROM workspace_files WHERE sha256 > ''
+    UNION SELECT sha256 FROM archives WHERE sha256 > ''
 ) AS places;
 
 -- name: referenced_among
 -- Which of some digests anything refers to.
 SELECT sha256 FROM artifacts WHERE 1 = 1{where}
 UNION
-SELECT sha256 FROM workspace_files WHERE 1 = 1{where};
+SELECT sha256 FROM workspace_files WHERE 1 = 1{where}
+UNION
+SELECT sha256 FROM archives WHERE 1 = 1{where};
 
 -- name: users_of_content
 -- A few of those that refer to a digest.
@@ -109,3 +120,6 @@ SELECT session_id, name, version FROM artifacts WHERE sha256 = :sha256 ORDER BY 
 
 -- name: files_of_content
 SELECT workspace_id, path, since FROM workspace_files WHERE sha256 = :sha256 ORDER BY workspace_id, path LIMIT :limit;
+
+-- name: archives_of_content
+SELECT id, namespace FROM archives WHERE sha256 = :sha256 ORDER BY id LIMIT :limit;

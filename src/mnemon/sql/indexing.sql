@@ -40,8 +40,8 @@ SELECT memory_id, space_id FROM memory_vectors WHERE TRUE{where};
 SELECT id, value FROM memory_entries WHERE is_deleted = FALSE{where};
 
 -- name: hold_versions
--- Which of some versions still say something, kept from change until the transaction ends.
-SELECT id, is_current FROM memory_entries WHERE is_deleted = FALSE{where} ORDER BY id{lock};
+-- Which of some versions still say something, kept from change until the transaction ends; and how that begins.
+SELECT id, is_current, SUBSTR(value, 1, 20) FROM memory_entries WHERE is_deleted = FALSE{where} ORDER BY id{lock};
 
 -- name: count_changes
 -- How many changes of memories there are after a position.

@@ -54,7 +54,7 @@ UPDATE memory_entries
 SET namespace = '', key = CAST(id AS TEXT), value = 'null', metadata = '{}', is_deleted = TRUE, is_current = FALSE,
     created_by = NULL, updated_by = NULL, task_id = NULL, session_id = NULL, event_id = NULL, author = NULL,
     thread = NULL, position = NULL, occurred_at = NULL
-WHERE namespace = :namespace AND key = :key;
+WHERE namespace = :namespace AND key = :key{where};
 
 -- name: search_exact
 -- Live memories of one namespace, in key order; half of a prefix search.

@@ -24,6 +24,18 @@ ON CONFLICT (namespace, key) DO UPDATE
 SET value = excluded.value, version = state.version + 1, updated_at = excluded.updated_at
 RETURNING version;
 
+-- name: hold_entry
+-- The version of an entry, or of what a deletion left of it, and whether it has a value.
+SELECT version, value IS NOT NULL FROM state WHERE namespace = :namespace AND key = :key{lock};
+
+-- name: put_entry
+-- Set a key whose version is known, as its next one is part of what is encrypted; returns nothing if it is another.
+INSERT INTO state (namespace, key, value, updated_at) VALUES (:namespace, :key, :value, :now)
+ON CONFLICT (namespace, key) DO UPDATE
+SET value = excluded.value, version = state.version + 1, updated_at = excluded.updated_at
+WHERE state.version = :before
+RETURNING version;
+
 -- name: create_entry
 -- Set a key that has no value; returns nothing if it has one.
 INSERT INTO state (namespace, key, value, updated_at) VALUES (:namespace, :key, :value, :now)

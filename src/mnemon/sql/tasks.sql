@@ -1,6 +1,6 @@
 -- name: insert_task
-INSERT INTO tasks (id, session_id, parent_id, name, input, created_at, updated_at)
-VALUES (:id, :session_id, :parent_id, :name, :input, :now, :now)
+INSERT INTO tasks (id, session_id, parent_id, name, input, result, created_at, updated_at)
+VALUES (:id, :session_id, :parent_id, :name, :input, :result, :created_at, :updated_at)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: get_task

@@ -88,6 +88,11 @@ INSERT INTO workspace_files
 SELECT :clone_id, path, :since, sha256, size, is_executable, metadata, updated_by, updated_at
 FROM workspace_files WHERE workspace_id = :workspace_id{where};
 
+-- name: sealed_file
+-- Whether what is noted of any file is encrypted, as such a text begins.
+SELECT 1 FROM workspace_files
+WHERE workspace_id = :workspace_id AND substr(metadata, 1, 12) = '"\u0073ealed' LIMIT 1;
+
 -- name: insert_snapshot
 INSERT INTO workspace_snapshots
     (workspace_id, number, revision, message, files, size, created_by, task_id, created_at)

@@ -22,12 +22,14 @@ from mnemon.testing.crowds import Crowd, TaskCrowd, ThreadCrowd
 from mnemon.testing.database import DatabaseSuite
 from mnemon.testing.documents import DocumentSuite
 from mnemon.testing.embedders import EmbedderSuite, EmbeddingCacheSuite, FakeEmbedder
+from mnemon.testing.episodes import EpisodeSuite
 from mnemon.testing.faults import FaultyStore, with_faults
 from mnemon.testing.journal import JournalSuite
 from mnemon.testing.language import FakeLanguageModel
 from mnemon.testing.memories import MemorySuite
 from mnemon.testing.mirror import VectorMirrorSuite
 from mnemon.testing.recall import RECALLING, RecallSuite
+from mnemon.testing.retention import RetentionSuite
 from mnemon.testing.sessions import SessionSuite
 from mnemon.testing.state import StateSuite
 from mnemon.testing.suite import QUIET, Suite
@@ -35,6 +37,7 @@ from mnemon.testing.tasks import TaskSuite
 from mnemon.testing.vector_fakes import FakeVectorMemory
 from mnemon.testing.vector_stores import VectorStoreSuite
 from mnemon.testing.words import WordIndexSuite
+from mnemon.testing.working import WorkingSuite
 from mnemon.testing.workspaces import WorkspaceSuite
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "DocumentSuite",
     "EmbedderSuite",
     "EmbeddingCacheSuite",
+    "EpisodeSuite",
     "FakeEmbedder",
     "FakeLanguageModel",
     "FakeVectorMemory",
@@ -57,6 +61,7 @@ __all__ = [
     "ManualClock",
     "MemorySuite",
     "RecallSuite",
+    "RetentionSuite",
     "SessionSuite",
     "StateSuite",
     "Suite",
@@ -66,6 +71,7 @@ __all__ = [
     "VectorMirrorSuite",
     "VectorStoreSuite",
     "WordIndexSuite",
+    "WorkingSuite",
     "WorkspaceSuite",
     "with_faults",
 ]

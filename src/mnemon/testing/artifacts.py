@@ -415,7 +415,7 @@ class ArtifactSuite(Suite):
 
     async def test_content_without_a_record_stays_for_a_while(self, memory: HybridMemoryService) -> None:
         contents = parts_of(memory).contents
-        kept = await contents.put(b"the record is still to come")
+        kept = await contents.put(b"the record is still to come", "app:tests")
         report = await memory.artifacts.verify()
         assert (report.pending, report.flaws) == (1, ())
         assert (await memory.artifacts.cleanup()).contents == 0
@@ -423,7 +423,7 @@ class ArtifactSuite(Suite):
         assert (await memory.artifacts.cleanup(grace=NOW)).contents == 1
 
     async def test_content_of_workspaces_is_nobody_s_orphan(self, memory: HybridMemoryService, store: Store) -> None:
-        kept = await parts_of(memory).contents.put(b"of a workspace")
+        kept = await parts_of(memory).contents.put(b"of a workspace", "app:tests")
         await plant(store, "INSERT INTO workspaces (id, namespace, created_at, updated_at) VALUES ('w', 'app:w', 1, 1)")
         await plant(
             store,

@@ -108,9 +108,9 @@ class FaultyStore:
         await _fire(self._after, "fetch")
         return rows
 
-    async def scrub(self) -> bool:
+    async def scrub(self, tables: Sequence[str] = ()) -> bool:
         await self._begin("scrub")
-        scrubbed = await self._store.scrub()
+        scrubbed = await self._store.scrub(tables)
         await _fire(self._after, "scrub")
         return scrubbed
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from mnemon.embedders import Embedders
 from mnemon.embedding import Embedding
-from mnemon.hybrid import HybridMemoryService, Parts
+from mnemon.hybrid import HybridMemoryService
 from mnemon.language import CheckedModel
 from mnemon.ports import Embedder, LanguageModel, Runner, Store
+from mnemon.services import Parts
 
 
 def parts_of(memory: HybridMemoryService) -> Parts:

@@ -16,7 +16,7 @@ from mnemon.ports import Scope, Transaction, Vector, VectorRow
 from mnemon.sql import Query
 from mnemon.testing.crowds import Crowd
 from mnemon.testing.handles import parts_of
-from mnemon.testing.planting import COLOURED, EVERYWHERE, FILTERS, Garden
+from mnemon.testing.planting import COLOURED, EVERYWHERE, FILTERS, Garden, Seed
 from mnemon.testing.suite import Suite
 
 _DIMENSION = 24
@@ -55,18 +55,14 @@ class VectorMirrorSuite(Suite):
 
     async def plant_all(self, garden: Garden, space: Space, vectors: Vector, begin: int = 0) -> list[int]:
         """Many memories of ten users, every third of them episodic, every seventh doubtful."""
-
-        async def unit(tx: Transaction) -> list[int]:
-            return [
-                await garden.planting(
-                    tx, f"user:u{number % 10}", f"k{number}", vectors={space.id: vector},
-                    memory_type="semantic" if number % 3 else "episodic", trust=1.0 if number % 7 else 0.2,
-                    metadata={"number": number, "rest": number % 50},
-                )
-                for number, vector in enumerate(vectors, begin)
-            ]  # fmt: skip
-
-        return await garden.store.write(unit)
+        seeds = [
+            Seed(
+                f"user:u{number % 10}", f"k{number}", vector, {"number": number, "rest": number % 50},
+                "semantic" if number % 3 else "episodic", 1.0 if number % 7 else 0.2,
+            )
+            for number, vector in enumerate(vectors, begin)
+        ]  # fmt: skip
+        return await garden.sow(space, seeds)
 
     # -- finding
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,6 +36,24 @@ _SPACE = Query(
 
 
 @dataclass(frozen=True, slots=True)
+class Seed:
+    """A memory that is to be planted with many others."""
+
+    namespace: str
+    key: str
+    vector: Vector
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    memory_type: str = "semantic"
+    trust: float = 1.0
+
+    def columns(self) -> dict[str, Any]:
+        return {
+            "namespace": self.namespace, "key": self.key, "metadata": json.dumps(self.metadata), "trust": self.trust,
+            "memory_type": self.memory_type, "version": 1, "is_deleted": False, "operation": "add",
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Garden:
     """Plants memories, one version after the other, as the service would write them."""
 
@@ -65,6 +83,22 @@ class Garden:
         rows = [VectorRow(memory_id, space_id, namespace, vector) for space_id, vector in (vectors or {}).items()]
         await self.indexes.vectors.put(tx, rows)
         return memory_id
+
+    async def sow(self, space: Space, seeds: Sequence[Seed]) -> list[int]:
+        """Many new memories with no words, in one transaction and few statements; their ids."""
+
+        async def unit(tx: Transaction) -> list[int]:
+            rows = [seed.columns() for seed in seeds]
+            inserted = [await tx.fetch_one(_INSERT, row) for row in rows]
+            ids = [row[0] for row in inserted if row]
+            await tx.execute_many(_JOURNAL, rows)
+            told = zip(ids, seeds, strict=True)
+            await self.indexes.vectors.put(
+                tx, [VectorRow(n, space.id, seed.namespace, seed.vector) for n, seed in told]
+            )
+            return ids
+
+        return await self.store.write(unit)
 
     async def uproot(self, namespace: str, key: str) -> None:
         """Delete a memory softly."""

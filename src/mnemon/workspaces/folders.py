@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from mnemon.contents import PIECE
 from mnemon.errors import InvalidInput, InvalidPath, PathTaken
 from mnemon.ignoring import Patterns
+from mnemon.ports import PIECE
 from mnemon.workspaces.paths import check_for_windows, check_path
 
 _HAS_FOLDERS_BY_NUMBER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from mnemon.clock import moment
+from mnemon.encryption.sealing import Layout
 from mnemon.model import Snapshot, Workspace, WorkspaceFile
 from mnemon.ports import Row
 from mnemon.sql import Fragment, load
@@ -65,6 +66,9 @@ class SnapshotRow(NamedTuple):
     created_at: int
 
 
+WORKSPACE = Layout("workspaces", WorkspaceRow._fields)
+FILE = Layout("workspace_files", FileRow._fields)
+SNAPSHOT = Layout("workspace_snapshots", SnapshotRow._fields)
 SQL = {
     name: query.fill(
         workspace=", ".join(WorkspaceRow._fields),

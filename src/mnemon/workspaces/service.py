@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from mnemon.access import Access, under
 from mnemon.clock import Clock
 from mnemon.contents import Contents, Data
-from mnemon.errors import ConflictError, InvalidValue, PathTaken
+from mnemon.errors import PathTaken
 from mnemon.model import (
     FileDifference,
     FileDraft,
@@ -23,16 +23,15 @@ from mnemon.namespaces import check_identifier, check_namespace, check_prefix
 from mnemon.pages import check_limit, decode_cursor, encode_cursor
 from mnemon.ports import Runner, Store, Transaction
 from mnemon.settings import Settings
-from mnemon.sql import Fragment, chunks, params_of
+from mnemon.sql import Fragment, params_of
 from mnemon.values import encode_metadata
 from mnemon.workspaces.paths import AnyPath, check_folder, check_path, check_patterns, is_within
-from mnemon.workspaces.records import At, By, Records, below, no_file, record
-from mnemon.workspaces.rows import SQL, Entry, FileRow, WorkspaceRow, file_of, workspace_of
+from mnemon.workspaces.records import At, By, Records, no_file, record
+from mnemon.workspaces.rows import SQL, WORKSPACE, FileRow, WorkspaceRow, file_of, workspace_of
 from mnemon.workspaces.snapshots import Snapshots
 from mnemon.workspaces.transfers import Report, Transfers
-from mnemon.workspaces.tree import Tree, Wanted
-
-_AT_ONCE = 8  # contents that are put together
+from mnemon.workspaces.tree import ALL, Tree, Wanted
+from mnemon.workspaces.writing import Writing, check_version, drafts_of
 
 
 class WorkspaceService:
@@ -50,8 +49,9 @@ class WorkspaceService:
         self._access = access
         self._contents = contents
         self._runner = runner
-        self._records = Records(store, clock, access)
+        self._records = Records(store, clock, access, contents.sealing)
         self._snapshots = Snapshots(self._records, contents, runner, settings.max_value_bytes)
+        self._writing = Writing(self._records, contents, runner, settings.max_value_bytes)
         self._transfers = Transfers(self._records, contents, runner)
 
     # -- workspaces
@@ -68,6 +68,8 @@ class WorkspaceService:
         """Create an empty workspace; without a namespace it lies in `app:workspaces:<id>`."""
         row = self._new(workspace_id, namespace, encode_metadata(metadata, self._settings.max_value_bytes), actor)
         origin = self._records.origin(By(actor, task_id), row.created_at)
+
+        await self._records.sealing.prepare([row.namespace])
 
         async def unit(tx: Transaction) -> None:
             await self._records.insert(tx, row, origin)
@@ -93,7 +95,7 @@ class WorkspaceService:
         after, after_id = decode_cursor(cursor, "workspaces", (min(prefixes), ""))
         params = {"limit": check_limit(limit), "after": after, "after_id": after_id, **params_of(conditions)}
         found = await self._store.fetch(SQL["list_workspaces"].where(conditions), params)
-        rows = [WorkspaceRow(*row) for row in found]
+        rows = [WorkspaceRow(*row) for row in await self._records.sealing.opened(self._store.fetch, WORKSPACE, found)]
         more = encode_cursor("workspaces", rows[-1].namespace, rows[-1].id) if len(rows) == limit else None
         return Page(tuple(workspace_of(row) for row in rows), more)
 
@@ -112,7 +114,7 @@ class WorkspaceService:
         async def unit(tx: Transaction) -> Workspace:
             held = await self._records.held(tx, workspace_id)
             row = held._replace(metadata=text, updated_at=origin.now)
-            await tx.execute(SQL["set_workspace"], row._asdict())
+            await tx.execute(SQL["set_workspace"], await self._records.sealing.sealed(tx, WORKSPACE, row._asdict()))
             await record(tx, origin, row, "metadata")
             return workspace_of(row)
 
@@ -145,11 +147,14 @@ class WorkspaceService:
     ) -> Workspace:
         """A new workspace with the files that this one has, or had in a snapshot; nothing is copied but their names.
 
+        Contents are too, if the new one's namespace is encrypted, and they are not, or by another key.
+
         Without `metadata` it has that of the first. Its own history begins with this.
         """
         given = None if metadata is None else encode_metadata(metadata, self._settings.max_value_bytes)
         blank = self._new(clone_id, namespace, "{}", actor)
         origin = self._records.origin(By(actor, task_id), blank.created_at)
+        names = await self._put_again(workspace_id, at, blank.namespace)
 
         async def unit(tx: Transaction) -> Workspace:
             view = await self._records.view(tx, workspace_id, at)
@@ -160,11 +165,21 @@ class WorkspaceService:
                 size=view.size,
             )
             await self._records.insert(tx, row, origin, {"cloned_from": view.workspace.id, "revision": view.revision})
-            params = {"clone_id": row.id, "workspace_id": view.workspace.id, "since": 1, **view.condition.params}
-            await tx.execute(SQL["copy_files"].where([view.condition]), params)
+            await self._records.copy_files(tx, view, row, names)
             return workspace_of(row)
 
         return await self._store.write(unit)
+
+    async def _put_again(self, workspace_id: str, at: At, namespace: str) -> Mapping[str, str]:
+        """The contents of files that are others where they are encrypted otherwise: their names there."""
+        if await self._contents.key_for(namespace) is None:
+            return {}
+
+        async def unit(tx: Transaction) -> Sequence[FileRow]:
+            return await self._records.below(tx, await self._records.view(tx, workspace_id, at), "", ALL)
+
+        files = await self._store.read(unit, long=True)
+        return await self._contents.put_again([row.sha256 for row in files], namespace)
 
     # -- writing files
 
@@ -198,27 +213,7 @@ class WorkspaceService:
         task_id: str | None = None,
     ) -> Sequence[WorkspaceFile]:
         """Write several files as one revision, all or none: drafts, or a mapping of paths to data."""
-        drafts = _drafts(files)
-        described = {path: self._described(draft) for path, draft in drafts.items()}
-        await self._records.require(workspace_id, "write")
-        digests: dict[str, tuple[str, int]] = {}
-        for some in chunks(list(drafts.items()), _AT_ONCE):
-            kept = await self._runner.together(*(self._contents.put(draft.data) for _, draft in some))
-            digests |= {path: (one.sha256, one.size) for (path, _), one in zip(some, kept, strict=True)}
-
-        async def plan(tree: Tree) -> Wanted:
-            present = await tree.find(drafts)
-            wanted: dict[str, Entry] = {}
-            for path, draft in drafts.items():
-                row = present.get(path)
-                _check_version(path, draft.expected_version, row)
-                metadata, is_executable = described[path]
-                is_executable = row and row.is_executable if is_executable is None else is_executable
-                wanted[path] = Entry(*digests[path], bool(is_executable), metadata or (row.metadata if row else "{}"))
-            return wanted
-
-        changed = await self._records.change(workspace_id, "write", By(actor, task_id), plan)
-        return [file_of(changed.left[path]) for path in drafts]
+        return await self._writing.write(workspace_id, drafts_of(files), By(actor, task_id))
 
     async def set_metadata(
         self,
@@ -238,12 +233,12 @@ class WorkspaceService:
             row = (await tree.find([place])).get(place)
             if row is None:
                 raise no_file(workspace_id, place)
-            _check_version(place, expected_version, row)
+            check_version(place, expected_version, row)
             wanted = row.entry._replace(metadata=text)
             return {place: wanted if is_executable is None else wanted._replace(is_executable=bool(is_executable))}
 
         changed = await self._records.change(workspace_id, "metadata", By(actor, task_id), plan)
-        return file_of(changed.left[place])
+        return (await self._contents.told([file_of(changed.left[place])]))[0]
 
     async def remove(
         self,
@@ -260,7 +255,7 @@ class WorkspaceService:
         async def plan(tree: Tree) -> Wanted:
             found = await tree.at(place)
             if expected_version is not None:
-                _check_version(place, expected_version, found.get(place))
+                check_version(place, expected_version, found.get(place))
             if not found:
                 raise no_file(workspace_id, place)
             return dict.fromkeys(found)
@@ -307,14 +302,19 @@ class WorkspaceService:
         self, workspace_id: str, path: AnyPath, *, at: At = None, version: int | None = None
     ) -> WorkspaceFile | None:
         """What is known of a file now, in a snapshot or in a version; None if there is no such file."""
+        found = await self._find(workspace_id, path, at, version)
+        return None if found is None else (await self._contents.told([found]))[0]
+
+    async def _find(self, workspace_id: str, path: AnyPath, at: At, version: int | None) -> WorkspaceFile | None:
+        """The same, with the name of its content in place of the digest."""
         place = check_path(path)
 
         async def unit(tx: Transaction) -> WorkspaceFile | None:
             view = await self._records.view(tx, workspace_id, at)
             wanted = view.condition if version is None else Fragment("since = :since", {"since": version})
             params = {"workspace_id": view.workspace.id, "path": place, **wanted.params}
-            row = await tx.fetch_one(SQL["get_file"].where([wanted]), params)
-            return file_of(row) if row else None
+            rows = await self._records.files(tx, await tx.fetch_all(SQL["get_file"].where([wanted]), params))
+            return file_of(rows[0]) if rows else None
 
         return await self._store.read(unit)
 
@@ -346,11 +346,11 @@ class WorkspaceService:
         check_limit(limit)
 
         async def unit(tx: Transaction) -> Sequence[FileRow]:
-            return await below(tx, await self._records.view(tx, workspace_id, at), folder, limit, after)
+            return await self._records.below(tx, await self._records.view(tx, workspace_id, at), folder, limit, after)
 
         rows = await self._store.read(unit)
         more = encode_cursor("files", rows[-1].path) if len(rows) == limit else None
-        return Page(tuple(file_of(row) for row in rows), more)
+        return Page(tuple(await self._contents.told([file_of(row) for row in rows])), more)
 
     async def history(self, workspace_id: str, path: AnyPath, *, limit: int = 100) -> Sequence[WorkspaceFile]:
         """The versions of the file at a path, the newest first; each can be read with `version`."""
@@ -359,9 +359,9 @@ class WorkspaceService:
         async def unit(tx: Transaction) -> Sequence[WorkspaceFile]:
             row = await self._records.seen(tx, workspace_id)
             params = {"workspace_id": row.id, "path": place, "limit": check_limit(limit)}
-            return [file_of(each) for each in await tx.fetch_all(SQL["history"], params)]
+            return [file_of(each) for each in await self._records.files(tx, await tx.fetch_all(SQL["history"], params))]
 
-        return await self._store.read(unit)
+        return await self._contents.told(await self._store.read(unit))
 
     # -- snapshots
 
@@ -473,32 +473,7 @@ class WorkspaceService:
         return WorkspaceRow(identifier, place, metadata, 0, 0, 0, self._access.actor(actor), now, now)
 
     async def _file(self, workspace_id: str, path: AnyPath, at: At, version: int | None) -> WorkspaceFile:
-        file = await self.stat(workspace_id, path, at=at, version=version)
+        file = await self._find(workspace_id, path, at, version)
         if file is None:
             raise no_file(workspace_id, check_path(path))
         return file
-
-    def _described(self, draft: FileDraft) -> tuple[str | None, bool | None]:
-        if draft.metadata is None:
-            return None, draft.is_executable
-        return encode_metadata(draft.metadata, self._settings.max_value_bytes), draft.is_executable
-
-
-def _drafts(files: Mapping[str, Data] | Iterable[FileDraft]) -> dict[str, FileDraft]:
-    """The drafts by their paths, each path once."""
-    given = cast("Mapping[str, Data]", files).items() if isinstance(files, Mapping) else None
-    drafts: dict[str, FileDraft] = {}
-    for draft in files if given is None else [FileDraft(path, data) for path, data in given]:
-        if not isinstance(draft, FileDraft):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidValue(f"write_many takes drafts, or a mapping of paths to data, not {type(draft).__name__}")
-        path = check_path(draft.path)
-        if path in drafts:
-            raise PathTaken(f"{path!r} is written twice in one call")
-        drafts[path] = draft
-    return drafts
-
-
-def _check_version(path: str, expected: int | None, row: FileRow | None) -> None:
-    present = row.since if row else 0
-    if expected not in (None, present):
-        raise ConflictError(f"{path!r} has version {present}, not {expected}: read it again")

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mnemon.contents import Contents
+from mnemon.encryption.contents import ContentKey, is_sealed_name
 from mnemon.ignoring import Patterns
 from mnemon.model import Imported, Progress
 from mnemon.ports import Runner, Transaction
 from mnemon.sql import chunks
 from mnemon.workspaces.folders import Source, Target, Unreadable, listing
-from mnemon.workspaces.records import At, By, Records, below
+from mnemon.workspaces.records import At, By, Records
 from mnemon.workspaces.rows import Entry, FileRow
 from mnemon.workspaces.tree import ALL, Changed, Tree, Wanted
 
@@ -36,13 +37,13 @@ class Transfers:
         self, workspace_id: str, top: Path, folder: str, ignored: Patterns, mirror: bool, report: Report | None, by: By
     ) -> Imported:
         """Write the files of a real folder to a folder of the workspace, some hundred at a time."""
-        await self._records.require(workspace_id, "write")
+        key = await self._contents.key_for(await self._records.require(workspace_id, "write"))
         sources, skipped = await self._runner.aside(lambda: listing(top, ignored, folder))
         refused = len(skipped)
         added = changed = done = 0
         began = time.monotonic()
         for some in chunks(sources, _WRITTEN):
-            written = await self._write(workspace_id, some, skipped, by)
+            written = await self._write(workspace_id, some, skipped, by, key)
             changed += len(written.before)
             added += len(written.after) - len(written.before)
             done += len(some)
@@ -53,13 +54,21 @@ class Transfers:
         removed = await self._remove_others(workspace_id, folder, kept, ignored, by) if mirror else 0
         return Imported(added, changed, unchanged, removed, tuple(skipped))
 
-    async def _write(self, workspace_id: str, sources: Sequence[Source], skipped: list[str], by: By) -> Changed:
+    async def _write(
+        self, workspace_id: str, sources: Sequence[Source], skipped: list[str], by: By, key: ContentKey | None
+    ) -> Changed:
         """Put the contents that are new, then write the files in one transaction."""
         paths = [source.path for source in sources]
         present = await self._records.store.read(lambda tx: self._present(tx, workspace_id, paths))
+        digests = await self._contents.digests(row.sha256 for row in present.values())
+        known = {
+            path: row._replace(sha256=digests[row.sha256])
+            for path, row in present.items()
+            if key is None or is_sealed_name(row.sha256)
+        }
         entries: dict[str, Entry] = {}
         for source, entry in zip(
-            sources, await self._runner.aside(lambda: self._take_all(sources, present)), strict=True
+            sources, await self._runner.aside(lambda: self._take_all(sources, known, key)), strict=True
         ):
             if isinstance(entry, Entry):
                 entries[source.path] = entry
@@ -76,19 +85,22 @@ class Transfers:
         return await self._records.change(workspace_id, "import", by, plan)
 
     async def _present(self, tx: Transaction, workspace_id: str, paths: Sequence[str]) -> dict[str, FileRow]:
-        return await Tree(tx, await self._records.seen(tx, workspace_id, "write")).find(paths)
+        workspace = await self._records.seen(tx, workspace_id, "write")
+        return await Tree(tx, workspace, self._records.sealing).find(paths)
 
-    def _take_all(self, sources: Sequence[Source], present: Mapping[str, FileRow]) -> list[Entry | Unreadable | None]:
+    def _take_all(
+        self, sources: Sequence[Source], known: Mapping[str, FileRow], key: ContentKey | None
+    ) -> list[Entry | Unreadable | None]:
         """Several at once, as most of the time goes by until each is on the disk."""
         with ThreadPoolExecutor(_TAKEN) as threads:
-            return list(threads.map(self._take, sources, [present.get(source.path) for source in sources]))
+            return list(threads.map(partial(self._take, key), sources, [known.get(source.path) for source in sources]))
 
-    def _take(self, source: Source, row: FileRow | None) -> Entry | Unreadable | None:
+    def _take(self, key: ContentKey | None, source: Source, row: FileRow | None) -> Entry | Unreadable | None:
         """What a file is to be in the workspace; None if it is that already."""
         try:
             if row is not None and _is_alike(source, row):
                 return None
-            kept = self._contents.keep(source)
+            kept = self._contents.keep(source, key)
         except Unreadable as error:
             return error
         return Entry(kept.sha256, kept.size, source.is_executable, "{}")
@@ -109,7 +121,7 @@ class Transfers:
         """Write the files of a folder of the workspace to a real folder; how many."""
 
         async def unit(tx: Transaction) -> Sequence[FileRow]:
-            return await below(tx, await self._records.view(tx, workspace_id, at), folder, ALL)
+            return await self._records.below(tx, await self._records.view(tx, workspace_id, at), folder, ALL)
 
         rows = await self._records.store.read(unit, long=True)
         target = Target(top, overwrite=overwrite)
@@ -117,6 +129,7 @@ class Transfers:
         try:
             await self._runner.aside(target.open)
             for some in chunks(rows, _EXPORTED):
+                await self._contents.ready(row.sha256 for row in some)
                 await self._runner.aside(partial(self._fill, target, some, folder))
                 done += len(some)
                 if report:

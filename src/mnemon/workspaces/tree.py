@@ -1,14 +1,15 @@
 """The present files of a workspace, inside the transaction that holds it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from mnemon.encryption.sealing import Sealing
 from mnemon.errors import PathTaken
 from mnemon.journal import Origin
-from mnemon.ports import Transaction
+from mnemon.ports import Row, Transaction
 from mnemon.sql import among, chunks
 from mnemon.workspaces.paths import bounds, folders_of
-from mnemon.workspaces.rows import PRESENT, SQL, Entry, FileRow, WorkspaceRow
+from mnemon.workspaces.rows import FILE, PRESENT, SQL, WORKSPACE, Entry, FileRow, WorkspaceRow
 
 ALL = 2**31 - 1
 
@@ -31,9 +32,10 @@ class Changed(NamedTuple):
 class Tree:
     """Finds files and changes them; what was looked up is not looked up again."""
 
-    def __init__(self, tx: Transaction, workspace: WorkspaceRow) -> None:
+    def __init__(self, tx: Transaction, workspace: WorkspaceRow, sealing: Sealing) -> None:
         self.workspace = workspace
         self.tx = tx
+        self._sealing = sealing
         self._known: dict[str, FileRow | None] = {}
 
     async def find(self, paths: Iterable[str]) -> dict[str, FileRow]:
@@ -43,13 +45,13 @@ class Tree:
             self._known.update(dict.fromkeys(some))
             condition = among("path", some, "path")
             params = {"workspace_id": self.workspace.id, **condition.params}
-            self._note(await self.tx.fetch_all(SQL["present_files"].where([condition]), params))
+            await self._note(await self.tx.fetch_all(SQL["present_files"].where([condition]), params))
         return {path: row for path in asked if (row := self._known[path]) is not None}
 
     async def below(self, folder: str) -> dict[str, FileRow]:
         """All files below a folder, by their paths."""
         params = {"workspace_id": self.workspace.id, "limit": ALL, **bounds(folder)}
-        return self._note(await self.tx.fetch_all(SQL["list_files"].where([PRESENT]), params))
+        return await self._note(await self.tx.fetch_all(SQL["list_files"].where([PRESENT]), params))
 
     async def at(self, path: str) -> dict[str, FileRow]:
         """The file at the path, or else the files below it."""
@@ -76,8 +78,9 @@ class Tree:
         workspace = await self._count(before, after, revision, origin)
         return Changed(workspace, before, after, await self.find(wanted))
 
-    def _note(self, rows: Iterable[tuple[object, ...]]) -> dict[str, FileRow]:
-        found = {row.path: row for row in (FileRow(*fields) for fields in rows)}  # pyright: ignore[reportArgumentType]
+    async def _note(self, rows: Sequence[Row]) -> dict[str, FileRow]:
+        opened = await self._sealing.opened(self.tx.fetch_all, FILE, rows)
+        found = {row.path: row for row in (FileRow(*fields) for fields in opened)}
         self._known.update(found)
         return found
 
@@ -86,7 +89,9 @@ class Tree:
         if ended:
             await self.tx.execute_many(SQL["end_file"], ended)
         if after:
-            await self.tx.execute_many(SQL["insert_file"], [row._asdict() for row in after.values()])
+            scope = await self._sealing.scope_at(self.tx.fetch_all, self.workspace.namespace)
+            rows = [row._asdict() for row in after.values()]
+            await self.tx.execute_many(SQL["insert_file"], await self._sealing.sealed_in(self.tx, scope, FILE, rows))
         self._known |= {**dict.fromkeys(before), **after}
 
     async def _count(
@@ -99,7 +104,8 @@ class Tree:
             size=self.workspace.size + grown,
             updated_at=origin.now,
         )
-        await self.tx.execute(SQL["set_workspace"], self.workspace._asdict())
+        written = await self._sealing.sealed(self.tx, WORKSPACE, self.workspace._asdict())
+        await self.tx.execute(SQL["set_workspace"], written)
         return self.workspace
 
     async def _refuse_clashes(self, fresh: list[str], revision: int) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Generic, TypeVar
 
@@ -96,7 +96,7 @@ class _Postgres(Generic[L]):
             await self._connections.give_back(link)
             return rows
 
-    async def scrub(self) -> bool:
+    async def scrub(self, tables: Sequence[str] = ()) -> bool:
         """Write the tables anew: a plain VACUUM leaves the bytes of dead rows in the free space of their pages.
 
         What a transaction that began before can still see would be kept, so those have to end first.
@@ -106,7 +106,7 @@ class _Postgres(Generic[L]):
         with self._accepted():
             link, [(mark,)] = await self._start(_MARK, {})
             try:
-                return await self._outlive_snapshots(link, mark) and await self._rewrite(link)
+                return await self._outlive_snapshots(link, mark) and await self._rewrite(link, tables)
             finally:
                 await self._connections.give_back(link)
 
@@ -118,10 +118,11 @@ class _Postgres(Generic[L]):
             await self._connections.pause(0.02)
         return True
 
-    async def _rewrite(self, link: L) -> bool:
+    async def _rewrite(self, link: L, tables: Sequence[str]) -> bool:
         await link.run(f"SET lock_timeout = '{_SCRUB_PATIENCE}s'".encode())
+        written = dict.fromkeys(["memory_entries", "memory_texts", "embedding_cache", *tables])
         try:
-            await link.run(b"VACUUM FULL memory_entries, memory_texts, embedding_cache")
+            await link.run(f"VACUUM FULL {', '.join(written)}".encode())
             [(few,)], _ = await link.run(_FEW_VECTORS, {"most": _MOST_VECTOR_BYTES})
             await link.run(b"VACUUM FULL memory_vectors" if few else b"VACUUM (INDEX_CLEANUP ON) memory_vectors")
         except pg.LockNotAvailable:

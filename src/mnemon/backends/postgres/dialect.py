@@ -14,7 +14,15 @@ class PostgresDialect:
     """Positions are handed out before they are committed; `schema.sql` explains the horizon."""
 
     horizon = Query("horizon", "SELECT mnemon_horizon('journal_position')")
+    size = Query(
+        "size",
+        "SELECT CAST(COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0) AS bigint) FROM pg_class "
+        "WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r'",
+    )
     row_lock = " FOR NO KEY UPDATE"  # rows that refer to these can still be inserted
+
+    def octets(self, column: str) -> str:
+        return f"OCTET_LENGTH({column})"
 
     def listed(self, column: str, name: str, values: Sequence[int]) -> Fragment:
         return Fragment(f"{column} = ANY(CAST(:{name} AS bigint[]))", {name: list(values)})

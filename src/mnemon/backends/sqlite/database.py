@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -39,8 +40,8 @@ class BlockingSqlite:
     async def fetch(self, query: Query, params: Params) -> list[Row]:
         return self._engine.fetch(query, params)
 
-    async def scrub(self) -> bool:
-        return self._engine.scrub()
+    async def scrub(self, tables: Sequence[str] = ()) -> bool:
+        return self._engine.scrub(whole=bool(tables))
 
     async def close(self) -> None:
         self._lookout.stop()
@@ -124,8 +125,8 @@ class AsyncSqlite:
     def _end_reading(self) -> None:
         self._reading_since = None
 
-    async def scrub(self) -> bool:
-        return await asyncio.to_thread(self._engine.scrub)
+    async def scrub(self, tables: Sequence[str] = ()) -> bool:
+        return await asyncio.to_thread(lambda: self._engine.scrub(whole=bool(tables)))
 
     async def close(self) -> None:
         if self._turn is not None and self._turn.loop is asyncio.get_running_loop():

@@ -14,7 +14,11 @@ class SqliteDialect:
     """SQLite has one writer, so positions appear in order and every one that is seen is safe."""
 
     horizon = Query("horizon", "SELECT 9223372036854775807")
+    size = Query("size", "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
     row_lock = ""  # whoever writes has the whole database
+
+    def octets(self, column: str) -> str:
+        return f"LENGTH(CAST({column} AS BLOB))"
 
     def listed(self, column: str, name: str, values: Sequence[int]) -> Fragment:
         return Fragment(f"{column} IN (SELECT value FROM json_each(:{name}))", {name: json.dumps(list(values))})

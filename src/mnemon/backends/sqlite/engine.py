@@ -293,16 +293,29 @@ class Engine:
                 self._check_open()
                 _checkpoint(self._writer, "RESTART", self.location)
 
-    def scrub(self) -> bool:
+    def scrub(self, *, whole: bool = False) -> bool:
         """Leave nothing of what was deleted in the file and beside it; whether that was possible now.
 
-        Deleted rows are overwritten with zeros, but the index of words forgets only when it is merged.
+        Deleted rows are overwritten with zeros, but the index of words forgets only when it is merged. Rows that were
+        changed may have been moved between pages before, which leaves copies: `whole` writes the file anew.
         """
         try:
             self.write(_merge_terms)
+            if whole:
+                self._vacuum()
         except StoreBusy:
             return False
         return self.empty_log()
+
+    def _vacuum(self) -> None:
+        with self._lock:
+            self._check_open()
+            try:
+                self._writer.execute("PRAGMA temp_store = FILE")  # else all of it would be in memory
+                self._writer.execute("VACUUM")
+                self._writer.execute("PRAGMA temp_store = MEMORY")
+            except sqlite3.Error as error:
+                raise translated(error, self.location) from error
 
     def empty_log(self) -> bool:
         """Leave nothing in the write-ahead log, waiting for readers up to the busy timeout; whether it is empty."""

@@ -56,6 +56,15 @@ _RETIRED = Query(
     "AND memory_entries.version = journal.version - 1 "
     "WHERE journal.entity = 'memory' AND journal.entity NOT IN ('event', 'state') AND journal.position > :after",
 )
+# One that was encrypted in place stays where it is, and has no vector any more.
+_SEALED = Query(
+    "sealed_versions",
+    "SELECT memory_entries.id FROM journal CROSS JOIN memory_entries "
+    "ON memory_entries.namespace = journal.namespace AND memory_entries.key = journal.entity_id "
+    "AND memory_entries.version = journal.version "
+    "WHERE journal.entity = 'memory' AND journal.entity NOT IN ('event', 'state') AND journal.position > :after "
+    "AND journal.operation = 'seal'",
+)
 _HAS_PURGES = Query(
     "has_purges",
     "SELECT 1 FROM journal WHERE entity = 'memory' AND entity NOT IN ('event', 'state') AND position > :after "
@@ -168,7 +177,7 @@ class HeldSpace:
 
     async def _remove(self, tx: Transaction, index: "VectorIndex") -> None:
         since = {"after": self._position}
-        rows = await tx.fetch_all(_RETIRED, since)
+        rows = await tx.fetch_all(_RETIRED, since) + await tx.fetch_all(_SEALED, since)
         if await tx.fetch_all(_HAS_PURGES, since):
             rows += await tx.fetch_all(_PURGED, {})
         if rows:

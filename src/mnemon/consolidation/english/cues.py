@@ -1,14 +1,14 @@
 """The small words that turn what a clause says: denials, doubts, and what tells of a change."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mnemon.consolidation.english.lexicon import lexicon
 from mnemon.consolidation.english.pieces import Piece, made_up
 
 Mood = Literal["asserted", "supposed", "asked"]
-Turn = Literal["", "began", "ended", "was"]
+Turn = Literal["", "began", "ended", "was", "never"]
 
 _NOBODY = {"nobody": "everyone", "no_one": "everyone", "nothing": "everything"}
 
@@ -20,6 +20,7 @@ class Cues:
     is_denied: bool = False
     is_negated: bool = False
     """Denied by a word like `not`, rather than by a verb like `close`."""
+    is_never: bool = False
     is_past: bool = False
     mood: Mood = "asserted"
     turn: Turn = ""
@@ -66,7 +67,9 @@ def _denial(cues: Cues, pieces: Sequence[Piece], at: int) -> _Taken:
     if not piece.is_any("negation") or (piece.low == "no" and piece.capital and at):
         return None
     cues.negate()
-    return 1, [made_up("has")] if piece.low in ("lack", "lacks") else []
+    cues.is_never |= piece.low == "never"
+    taken = 2 if (piece.low, _next(pieces, at)) == ("no", "known") else 1
+    return taken, [made_up("has")] if piece.low in ("lack", "lacks") else []
 
 
 def _nobody(cues: Cues, pieces: Sequence[Piece], at: int) -> _Taken:
@@ -94,6 +97,13 @@ def _filler(cues: Cues, pieces: Sequence[Piece], at: int) -> _Taken:
     if pieces[at].is_any("fillers") or (pieces[at].low, _next(pieces, at)) == ("need", "not"):
         return 1, []
     return (1, [made_up("must")]) if pieces[at].is_any("duties") else None
+
+
+def _ago(cues: Cues, pieces: Sequence[Piece], at: int) -> _Taken:
+    """`three weeks ago`."""
+    if not pieces[at].measure or _next(pieces, at) != "ago":
+        return None
+    return 2, [replace(pieces[at + 1], phrase="long_ago")]
 
 
 def _turn(cues: Cues, pieces: Sequence[Piece], at: int) -> _Taken:
@@ -130,5 +140,5 @@ def _supposes(piece: Piece, following: str) -> bool:
 
 
 _CUES: tuple[Callable[[Cues, Sequence[Piece], int], _Taken], ...] = (
-    _no_longer, _denial, _used_to, _formerly, _filler, _nobody, _turn, _supposition,
+    _no_longer, _denial, _used_to, _formerly, _filler, _nobody, _ago, _turn, _supposition,
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """What the detector knows of English words: which say the same, which deny each other, which have one value."""
 
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -20,14 +21,14 @@ def stem(word: str) -> str:
 _BRITISH = (
     ("licence", "license"), ("licences", "licenses"), ("our", "or"), ("ise", "ize"), ("ised", "ized"),
     ("ising", "izing"), ("isation", "ization"), ("tre", "ter"), ("oured", "ored"), ("ourite", "orite"),
-    ("lled", "led"), ("lling", "ling"), ("ogue", "og"),
+    ("lled", "led"), ("lling", "ling"), ("ogue", "og"), ("tyre", "tire"), ("tyres", "tires"), ("grey", "gray"),
 )  # fmt: skip
 _NOT_BRITISH = frozenset((
     "called", "filled", "pulled", "rolled", "killed", "billed", "installed", "tolled", "spelled", "drilled", "skilled",
     "enrolled", "controlled", "calling", "filling", "pulling", "rolling", "killing", "selling", "telling", "billing",
     "installing", "spelling", "drilling", "willing", "enrolling", "promise", "otherwise", "exercise", "advertise",
     "precise", "concise", "expertise", "franchise", "enterprise", "surprise", "supervise", "revise", "raise", "noise",
-    "detour", "hour", "four", "your", "dialogue",
+    "detour", "hour", "four", "your", "our", "dialogue",
 ))  # fmt: skip
 
 
@@ -48,13 +49,19 @@ _DENYING = ("un", "non-", "non", "in", "im", "ir", "dis")
 _BY_CONCEPT = (
     "weak", "several", "attribute", "marked", "numbered", "event", "stopping", "starting", "colors", "nationalities",
     "occupations", "relations", "countries", "sole_subject", "many_valued_passive", "now_only", "evaluative",
-    "several_objects", "sole_change",
+    "several_objects", "sole_change", "holding", "attitude", "recurring", "locating", "wanting", "negative",
 )  # fmt: skip
 _RAW = (
-    "light", "prepositions", "negation", "some", "hypothetical", "foreign", "ambiguous", "be", "auxiliary",
+    "light", "prepositions", "reporting", "negation", "some", "hypothetical", "foreign", "ambiguous", "be", "auxiliary",
     "before_base", "determiners", "definite", "pronouns", "third_person", "user", "adverbs", "no_adverbs", "fillers",
-    "duties", "turns", "since", "formerly", "subordinating", "directions", "plurals", "particles", "wishes", "doubts",
+    "duties", "turns", "past_moment", "possessive", "frequency", "since", "formerly", "subordinating",
+    "directions", "plurals", "particles", "wishes", "doubts",
 )  # fmt: skip
+
+
+def _without_accents(word: str) -> str:
+    """`kraków` as `krakow`."""
+    return "".join(char for char in unicodedata.normalize("NFKD", word) if not unicodedata.combining(char))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,11 @@ class Lexicon:
     single_valued: Mapping[str, frozenset[str]]
     change: Mapping[str, frozenset[str]]
     ending: Mapping[str, frozenset[str]]
+    lesser: Mapping[str, str]
+    kinds: Mapping[str, frozenset[str]]
+    excludes: Mapping[str, frozenset[str]]
+    contrasts: tuple[frozenset[str], ...]
+    stages: tuple[tuple[tuple[str, bool], ...], ...]
     verb_forms: Mapping[str, tuple[str, str]]
 
     def lemma(self, word: str) -> str:
@@ -82,13 +94,14 @@ class Lexicon:
         if word in _PLURALS:
             return _PLURALS[word]
         if word.endswith("ies") and len(word) > 4:
-            return word[:-3] + "y"
+            return word[:-1] if word[:-1] in self.concept else word[:-3] + "y"
         if word.endswith(("ses", "xes", "ches", "shes")) and len(word) > 5:
             return word[:-2]
         return word[:-1] if word.endswith("s") and len(word) > 3 and not word.endswith(("ss", "us", "is")) else word
 
     def resolve(self, word: str) -> tuple[str, bool]:
         """What stands for a word, and whether the word denies it."""
+        word = word if word.isascii() else _without_accents(word)
         for form in (word, self.lemma(word)):
             if form in self.denied:
                 return self.denied[form], True
@@ -100,11 +113,19 @@ class Lexicon:
                 continue
             if prefix == "non-" or rest in self.concept or (rest in self.verb_forms and prefix == "un"):
                 return self.resolve(rest)[0], True
-        lemma = self.lemma(word)
+        lemma = self.lemma(word if "_" in word else word.replace("-", ""))
         return (stem(lemma) if "_" not in word else word), False
 
     def concept_of(self, word: str) -> str:
         return self.resolve(word)[0]
+
+    def knows(self, word: str) -> bool:
+        """Whether a word is in the lexicon, in any form."""
+        lemma = self.lemma(word)
+        return word in self.verb_forms or any(
+            form in self.concept or form in self.denied or any(form in words for words in self.sets.values())
+            for form in (word, lemma, stem(lemma))
+        )
 
     def form_of(self, word: str) -> tuple[str, str]:
         """The verb that a word is a form of and which form, or nothing."""
@@ -119,7 +140,7 @@ def lexicon() -> Lexicon:
     raw: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
     forms = _verb_forms(raw["verbs"].split(), raw["irregular"])
     concept, denied = dict[str, str](), dict[str, str]()
-    bare = Lexicon({}, {}, {}, {}, (), {}, {}, {}, forms)
+    bare = Lexicon({}, {}, {}, {}, (), {}, {}, {}, {}, {}, {}, (), (), forms)
     for line in raw["same"]:
         first, *others = map(american, line.split())
         concept |= {word: first for word in (first, *others) if word not in concept}
@@ -130,11 +151,13 @@ def lexicon() -> Lexicon:
         concept |= {head: head} if head not in concept else {}
         concept |= {word: head for word in yes if word not in concept}
         denied |= {word: head for word in no if word not in denied}
-    known = Lexicon(concept, denied, {}, {}, (), {}, {}, {}, forms)
+    known = Lexicon(concept, denied, {}, {}, (), {}, {}, {}, {}, {}, {}, (), (), forms)
     sets = {name: frozenset(raw[name].split()) for name in _RAW}
     sets |= {name: frozenset(known.concept_of(american(word)) for word in raw[name].split()) for name in _BY_CONCEPT}
     entries = {*concept, *denied, *(word for name in _RAW for word in raw[name].split())}
-    entries |= {word for line in raw["change"] for word in line.split("/")[0].split()} | set(raw["stopping"].split())
+    entries |= {word for name in ("change", "ending") for line in raw[name] for word in line.split("/")[0].split()}
+    entries |= {word for name in ("comparatives", "stages", "kinds") for line in raw[name] for word in line.split()}
+    entries |= set(raw["stopping"].split())
     return replace(
         known,
         phrases=_phrases(entries, known),
@@ -144,7 +167,26 @@ def lexicon() -> Lexicon:
         single_valued=_governed(raw["single_valued"], known),
         change=_replaced(raw["change"], known),
         ending=_replaced(raw["ending"], known),
+        lesser=_turned_round(raw["comparatives"], known),
+        kinds={
+            known.concept_of(line.split()[0]): frozenset(map(known.concept_of, line.split())) for line in raw["kinds"]
+        },
+        excludes=_replaced(raw["excludes"], known),
+        contrasts=tuple(
+            frozenset(map(known.concept_of, line.split())) for line in (*raw["contrasts"], *raw["classes"])
+        ),
+        stages=tuple(tuple(map(known.resolve, line.split())) for line in raw["stages"]),
     )
+
+
+def _turned_round(lines: Iterable[str], known: Lexicon) -> dict[str, str]:
+    """Every comparative with the one that stands for it; with a stroke before it if those compared change places."""
+    found: dict[str, str] = {}
+    for more, less in (line.split("/") for line in lines):
+        head = more.split()[0]
+        found |= {known.concept_of(word): head for word in more.split()}
+        found |= {known.concept_of(word): f"/{head}" for word in less.split()}
+    return found
 
 
 def _replaced(lines: Iterable[str], known: Lexicon) -> dict[str, frozenset[str]]:

@@ -43,7 +43,29 @@ def made_up(word: str) -> Piece:
 
 
 _WORD = re.compile(r"[^\W_](?:[\w'.&+#/-]*[\w+#])?|[,;:=()?]|[^\W_]|_\w+")
-_ABBREVIATIONS = (r"\b[A-Z]", r"\bMr", r"\bMs", r"\bDr", r"\bMrs", r"\bSt", r"\bvs", r"\bProf", r"e\.g", r"i\.e")
+_ABBREVIATIONS = (
+    r"\b[A-Z]",
+    r"\bMr",
+    r"\bMs",
+    r"\bDr",
+    r"\bMrs",
+    r"\bSt",
+    r"\bvs",
+    r"\bProf",
+    r"e\.g",
+    r"i\.e",
+    r"\bTemp",
+    r"[Aa]pprox",
+    r"\bTel",
+    r"\bNo",
+    r"\bLtd",
+    r"\bInc",
+    r"\bJr",
+    r"\bAve",
+    r"\bRd",
+    r"\bDept",
+    r"\bQty",
+)
 _ABBREVIATED = "".join(rf"(?<!{short}\.)" for short in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(rf"(?<=[.!?;]){_ABBREVIATED}\s+|\n+")
 _CONTRACTIONS = tuple(
@@ -53,9 +75,33 @@ _CONTRACTIONS = tuple(
         (r"n't\b", " not"),
         (r"\b(it|he|she|that|there|what|who|where|here)'s\b", r"\1 is"), (r"'re\b", " are"), (r"'ve\b", " have"),
         (r"'ll\b", " will"), (r"\bI'm\b", "I am"), (r"\b(I|you|he|she|we|they)'d\b", r"\1 would"),
+        (r"\b(do|does|did|is|are|was|were|have|has|ca|wo|should|could|would)nt\b", r"\1 not"), (r"\bim\b", "I am"),
+        (r"\bw/o\b", "without"), (r"\bw/(?=\s)", "with"), (r"(?<=\s)@(?=\s)", "at"), (r"(?<=\s)&(?=\s)", "and"),
         (r"[\u2013\u2014]", "-"), (r"[`\"\u201c\u201d]", ""),
     )
 )  # fmt: skip
+
+
+_OPEN = re.compile(r"\b(?:hours|open|opens|opening|shifts?|works?|available|closed)\b", re.IGNORECASE)
+_HOURS = re.compile(
+    r"\b(?P<start>\d{1,2})(?P<half>\s?[ap]m)?(?P<to>\s*-\s*|\s+(?:to|until|till|and)\s+)(?P<end>\d{1,2})(?P<later>\s?[ap]m)?"
+    r"(?=[.,;]?\s*$|,|\s+(?:on|from|every|each|in|and|daily|Mon|Tue|Wed|Thu|Fri|Sat|Sun))",
+    re.IGNORECASE,
+)
+
+
+def _in_full(match: re.Match[str]) -> str:
+    """The hours from which to which something is open: `9 to 5` is `9:00 to 17:00`."""
+    start, end = int(match["start"]), int(match["end"])
+    if max(start, end) > 24 or start == end:
+        return match[0]
+    later = (match["later"] or "").strip().lower()
+    if later == "pm" or (not later and end < start):
+        end = end % 12 + 12
+    half = (match["half"] or "").strip().lower()
+    if half == "pm" or (not half and later == "pm" and start < end - 12):
+        start = start % 12 + 12
+    return f"{start}:00{match['to']}{end}:00"
 
 
 def sentences_of(text: str) -> list[str]:
@@ -63,6 +109,8 @@ def sentences_of(text: str) -> list[str]:
     plain = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     for pattern, by in _CONTRACTIONS:
         plain = pattern.sub(by, plain)
+    if _OPEN.search(plain):
+        plain = _HOURS.sub(_in_full, plain)
     return _SENTENCE_END.split(plain.strip())
 
 

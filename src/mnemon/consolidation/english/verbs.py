@@ -68,12 +68,22 @@ def _after_auxiliary(pieces: Sequence[Piece], start: int) -> Predicate:
     was = pieces[start].low in ("was", "were", "did", "had")
     piece = _piece(pieces, at)
     verb, form = known.form_of(piece.low) if piece and not piece.measure else ("", "")
+    if piece and not verb and being and _is_participle(piece):
+        verb, form = piece.low, "past"
     governed = known.has("before_base", last) or (form in _INFLECTED and (being or having))
     if piece and verb and (governed or piece.phrase):
         found = _verb_at(pieces, start, at, is_passive=being and form != "ing")
-        found = replace(found, is_past=found.is_past or was or (having and not being))
+        is_over = having and not being and not (found.denies and pieces[start].low != "had")
+        found = replace(found, is_past=(found.is_past and not having) or was or is_over)
         return _started_or_stopped(pieces, found)
-    return Predicate(start, at, _bare(last, having), is_past=was)
+    return Predicate(start, at, _bare(last, having), is_past=was, turn="began" if last == "got" else "")
+
+
+def _is_participle(piece: Piece) -> bool:
+    """Whether a word that is not known ends like one: `are hashed`."""
+    known, word = lexicon(), piece.low
+    plain = not (piece.measure or piece.capital or piece.phrase) and word.isalpha() and len(word) > 5
+    return plain and word.endswith("ed") and word not in known.concept and word not in known.denied
 
 
 def _bare(last: str, having: bool) -> str:
@@ -105,9 +115,23 @@ def _started_or_stopped(pieces: Sequence[Piece], found: Predicate) -> Predicate:
     if known.has("stopping", found.verb) and form == "ing":
         other = _verb_at(pieces, found.start, found.end + to)
         return replace(other, denies=not other.denies, turn="ended")
+    if (
+        known.has("wanting", found.verb)
+        and to
+        and following
+        and following.low == "be"
+        and _is_done(pieces, found.end + 2)
+    ):
+        return _verb_at(pieces, found.start, found.end + 2, is_passive=True)
     if known.has("starting", found.verb) and verb and (to or form == "ing"):
         return replace(_verb_at(pieces, found.start, found.end + to), turn="began")
     return found
+
+
+def _is_done(pieces: Sequence[Piece], at: int) -> bool:
+    """Whether a participle stands there, as in `wants to be called`."""
+    piece = _piece(pieces, at)
+    return piece is not None and bool(piece.phrase or lexicon().form_of(piece.low)[1] in ("past", "same"))
 
 
 # ------------------------------------------------------------------------------------------------- on its own
@@ -119,12 +143,14 @@ def _is_verb(pieces: Sequence[Piece], at: int) -> bool:
         return False
     verb, form = lexicon().form_of(piece.low)
     if before is None:
-        return form in ("base", "same") and len(pieces) > 1 and _is_order(pieces)
+        return form in ("base", "same", "past") and len(pieces) > 1 and _is_order(pieces)
     if _needs_noun(before):
         return False
     if not verb:
         return _follows_name(pieces, at)
     if form == "ing" or (piece.capital and not before.measure) or _before_verb(pieces, at):
+        return False
+    if form == "past" and _is_adjective(pieces, at) and any(each.is_any("be") for each in pieces[at + 2 : at + 4]):
         return False
     return _agrees(pieces, at, verb, form)
 
@@ -193,7 +219,7 @@ def _ends_so(piece: Piece) -> bool:
 def _follows_name(pieces: Sequence[Piece], at: int) -> bool:
     """After nothing but a name, a word in lower case that ends like a verb is taken for one."""
     piece = pieces[at]
-    if piece.is_any("prepositions") or piece.is_any("light") or not _ends_so(piece):
+    if piece.is_any("prepositions") or piece.is_any("light") or not _ends_so(piece) or _before_verb(pieces, at):
         return False
     return all(each.capital or each.is_any("user") or each.low == "the" for each in pieces[:at])
 
