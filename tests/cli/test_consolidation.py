@@ -17,7 +17,7 @@ def test_a_dry_run_shows_what_would_be_done(run: Run, ask: Ask) -> None:
     result = run("consolidate", "user:ann", "--strategy", "latest_wins", "--dry-run")
     assert result.exit_code == 0
     assert "planned  note-2  note-1    Ann now lives in Oslo." in result.stdout
-    assert result.stdout.splitlines()[-1] == "2 memories, 1 findings: 1 planned, 0 for review (latest_wins)"
+    assert result.stdout.splitlines()[-1] == "2 memories, 1 finding: 1 planned, 0 for review (latest_wins)"
     planned = ask("consolidate", "user:ann", "--strategy", "latest_wins", "--dry-run")
     assert (planned["is_dry_run"], planned["applied"], planned["steps"][0]["kept"]["key"]) == (True, 0, "note-2")
     done = ask("consolidate", "user:ann", "--strategy", "latest_wins")
@@ -28,7 +28,7 @@ def test_a_dry_run_shows_what_would_be_done(run: Run, ask: Ask) -> None:
 def test_without_a_language_model_it_says_so(run: Run) -> None:
     result = run("consolidate", "user:ann", "--type", "semantic")
     assert "the language model did not decide about 1: no language model is configured" in result.stderr
-    assert result.stdout.splitlines()[-1] == "2 memories, 1 findings: 1 applied, 0 skipped, 0 for review (latest_wins)"
+    assert result.stdout.splitlines()[-1] == "2 memories, 1 finding: 1 applied, 0 skipped, 0 for review (latest_wins)"
 
 
 def test_what_is_only_suspected_is_told(run: Run, ask: Ask) -> None:

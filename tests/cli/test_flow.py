@@ -28,7 +28,7 @@ def test_by_hand_everything_that_waits_is_consolidated(run: Run, ask: Ask) -> No
     result = run("consolidate", *PLAIN)
     assert (result.exit_code, result.stdout) == (
         0,
-        "1 items drained, 1 episodes made, 1 episodes consolidated, 1 facts\n",
+        "1 item drained, 1 episode made, 1 episode consolidated, 1 fact learnt\n",
     )
     assert run("consolidate", *PLAIN).stdout == "nothing waits\n"
     assert ask("consolidate", *PLAIN)["rounds"] == 0
@@ -39,8 +39,8 @@ def test_by_hand_everything_that_waits_is_consolidated(run: Run, ask: Ask) -> No
 def test_by_hand_a_terminal_shows_how_far_it_is() -> None:
     said, code = on_terminal("consolidate", *PLAIN)
     assert code == 0
-    assert "consolidating [##############################] 100%  1 items drained" in said
-    assert said.splitlines()[-1].endswith("1 episodes consolidated, 1 facts")
+    assert "consolidating [##############################] 100%  1 item drained" in said
+    assert said.splitlines()[-1].endswith("1 episode consolidated, 1 fact learnt")
 
 
 def test_by_hand_buffers_in_use_can_be_left_alone(ask: Ask) -> None:
@@ -59,7 +59,7 @@ def test_a_worker_ends_when_nothing_waits(run: Run) -> None:
     result = run("worker", "--once", "--idle", "0", *PLAIN)
     assert result.exit_code == 0
     [line] = result.stdout.splitlines()
-    assert line.endswith("1 items drained, 1 episodes made, 1 episodes consolidated, 1 facts")
+    assert line.endswith("1 item drained, 1 episode made, 1 episode consolidated, 1 fact learnt")
     assert result.stderr == "at work\n"
     assert run("worker", "--once", "--idle", "0", *PLAIN).stdout == ""
 

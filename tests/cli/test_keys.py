@@ -27,10 +27,10 @@ def file(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_is_there_is_encrypted_and_rotated(run: Run, ask: Ask, folder: Path) -> None:
     before = run("keys", "status")
-    assert "not encrypted yet in user:alice: 1 rows, 0 contents" in before.stderr
+    assert "not encrypted yet in user:alice: 1 row, 0 contents" in before.stderr
     assert before.stdout == "the master key is 2026; there is something to do\n"
     assert b"zanzibar" in (folder / "mnemon.db").read_bytes()
-    assert run("keys", "reseal").stdout == "1 rows and 0 contents encrypted anew\n"
+    assert run("keys", "reseal").stdout == "1 row and 0 contents encrypted anew\n"
     assert b"zanzibar" not in (folder / "mnemon.db").read_bytes()
     shown = run("keys", "status", *HERS).stdout
     assert re.search(r"^[0-9a-f]{32}  current  2026    1     0         user:alice$", shown, re.MULTILINE)

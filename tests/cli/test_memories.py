@@ -64,7 +64,7 @@ def test_a_bad_line_is_named_and_what_was_before_it_stays(run: Run, ask: Ask, fo
     result = run("remember", "--file", "-", "-n", "app:notes", input="\n".join(lines))
     assert result.exit_code == 2
     assert "line 202: " in result.stderr
-    assert "'colour'; 200 memories before that are remembered" in result.stderr
+    assert "'colour'; remembered before that: 200 memories" in result.stderr
     bad = run("remember", "--file", "-", "-n", "nowhere", input="one\ntwo\n")
     assert (bad.exit_code, "lines 1 to 2: namespace 'nowhere'" in bad.stderr) == (2, True)
     assert sum(each["namespace"] == "app:notes" for each in _all(folder)) == 200
@@ -175,7 +175,7 @@ def test_forgetting_much_or_for_good_needs_a_yes(run: Run, ask: Ask) -> None:
         assert memory.memories.get_memory_history("user:alice", "2") == []
         memory.store_episode(["I live in Oslo."], namespace="user:alice:talks")
     refused = run("forget", "user:alice:talks", "--erase")
-    assert (refused.exit_code, "erase 0 memories and 1 episodes at and below" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "erase 0 memories and 1 episode at and below" in refused.stderr) == (2, True)
     assert ask("forget", "user:alice:talks", "--erase", "--yes") == {"forgotten": 1, "erased": True}
 
 

@@ -31,10 +31,10 @@ def test_what_is_too_much_goes_into_an_archive_and_comes_back(run: Run, ask: Ask
     refused = run("retention", "apply", *STRICT)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "user:ann/note-1" in refused.stderr
-    assert "remove 1 memories, or old versions of them, with 24 bytes: there is no terminal" in refused.stderr
+    assert "remove 1 memory, or old versions, with 24 bytes: there is no terminal" in refused.stderr
     done = ask("retention", "apply", "--yes", "--namespace", "user:ann", *STRICT)
     assert (done["applied"], len(done["archives"]), done["is_dry_run"]) == (1, 1, False)
-    assert run("retention", "plan", *STRICT).stdout.startswith("1 memories: 0 planned")
+    assert run("retention", "plan", *STRICT).stdout.startswith("1 memory: 0 planned")
 
     report = ask("retention", "report")
     [archive] = report["archives"]
@@ -47,7 +47,7 @@ def test_what_is_too_much_goes_into_an_archive_and_comes_back(run: Run, ask: Ask
     assert ask("retention", "report")["applied_at"] is None
 
     restored = run("retention", "restore", str(archive["id"]))
-    assert restored.stdout == "1 memories and 1 versions restored, 0 left out\n"
+    assert restored.stdout == "1 memory and 1 version restored, 0 left out\n"
     again = run("retention", "restore", str(archive["id"]))
     assert "left out, as its place is taken: user:ann/note-1" in again.stderr
     assert run("retention", "discard", str(archive["id"])).exit_code == 2

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from mnemon.cli.output import Bar, note, show_json, show_table
+from mnemon.cli.output import Bar, counted, note, show_json, show_table
 from mnemon.cli.request import JSON_OBJECT, Failure, Request, common, pass_request
 from mnemon.errors import InvalidInput
 from mnemon.model import Artifact, ContentReport, Page
@@ -262,7 +262,7 @@ def _tell(request: Request, done: str, count: int) -> None:
     if request.as_json:
         show_json({done: count})
     else:
-        click.echo(f"{done} {count} version{'' if count == 1 else 's'}")
+        click.echo(f"{done} {counted(count, 'version')}")
 
 
 # ----------------------------------------------------------------------------------------------------------- upkeep
@@ -355,4 +355,4 @@ def rebuild(request: Request, session: str | None) -> None:
     if request.as_json:
         show_json({"rebuilt": count})
     else:
-        click.echo(f"rebuilt {count} session{'' if count == 1 else 's'}")
+        click.echo(f"rebuilt {counted(count, 'session')}")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from mnemon.cli.output import Bar, note, show_json, show_table
+from mnemon.cli.output import Bar, counted, note, show_json, show_table
 from mnemon.cli.request import Request, common, pass_request
 from mnemon.cli.worker import sentence_of
 from mnemon.model import (
@@ -83,8 +83,8 @@ def consolidate(
     planned = sum(step.status == "planned" for step in report.steps)
     told = f"{planned} planned" if dry_run else f"{report.applied} applied, {report.skipped} skipped"
     click.echo(
-        f"{report.examined} memories, {report.findings} findings: {told}, {len(report.for_review)} for review"
-        f"{_counted(report)} ({report.strategy_used})"
+        f"{counted(report.examined, 'memory')}, {counted(report.findings, 'finding')}: {told}, "
+        f"{len(report.for_review)} for review{_suspects(report)} ({report.strategy_used})"
     )
 
 
@@ -113,7 +113,7 @@ def _doubt(conflict: MemoryConflict) -> str:
     return "" if conflict.certainty == "certain" else " (suspected)"
 
 
-def _counted(report: ConsolidationReport) -> str:
+def _suspects(report: ConsolidationReport) -> str:
     return f", {len(report.suspected)} suspected" if report.suspected else ""
 
 

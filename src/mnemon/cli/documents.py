@@ -8,7 +8,7 @@ from typing import Any
 import click
 import orjson
 
-from mnemon.cli.output import Bar, note, show_json, show_table
+from mnemon.cli.output import Bar, counted, note, show_json, show_table
 from mnemon.cli.request import JSON_OBJECT, Failure, Interrupted, Request, common, pass_request
 from mnemon.errors import DocumentNotFound
 from mnemon.model import Document, DocumentReport, DocumentStatus
@@ -95,7 +95,7 @@ def add(
         show_json({"documents": found, "folders": folders})
     else:
         for document in found:
-            click.echo(f"{document.path}: {document.status}, {_chunks(document.chunk_count)}")
+            click.echo(f"{document.path}: {document.status}, {counted(document.chunk_count, 'chunk')}")
         for path, report in folders.items():
             click.echo(f"{path}: {_told(report)}")
     failed = {document.path: document.error for document in found if document.status is DocumentStatus.FAILED}
@@ -117,12 +117,8 @@ def _told(report: DocumentReport) -> str:
         "removed": len(report.removed), "failed": len(report.failed), "skipped": report.skipped,
     }  # fmt: skip
     told = [f"{number} {name}" for name, number in counts.items() if number] or ["nothing to do"]
-    embedded = f"; {report.chunks_embedded} of {_chunks(report.chunks_written)} embedded"
+    embedded = f"; {report.chunks_embedded} of {counted(report.chunks_written, 'chunk')} embedded"
     return ", ".join(told) + (embedded if report.chunks_written else "")
-
-
-def _chunks(number: int) -> str:
-    return f"{number} chunk{'' if number == 1 else 's'}"
 
 
 def _end(failed: Mapping[str, str | None]) -> None:
@@ -242,7 +238,7 @@ def remove(request: Request, paths: tuple[str, ...], namespace: str) -> None:
         show_json({"removed": removed})
     else:
         for path, number in removed.items():
-            click.echo(f"removed {path}, {_chunks(number)}")
+            click.echo(f"removed {path}, {counted(number, 'chunk')}")
 
 
 @documents.command()

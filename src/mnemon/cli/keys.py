@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from mnemon.cli.output import Bar, note, show_json, show_table
+from mnemon.cli.output import Bar, counted, note, show_json, show_table
 from mnemon.cli.request import Failure, Interrupted, Request, common, pass_request
 from mnemon.encryption.masters import new_master_key
 from mnemon.model import DataKeyUse
@@ -67,7 +67,8 @@ def status(request: Request, prefix: str) -> None:
         show_table(("key", "state", "master", "rows", "contents", "namespace"), rows)
     for each in found.namespaces:
         if each.plain or each.plain_contents:
-            note(f"not encrypted yet in {each.namespace}: {each.plain} rows, {each.plain_contents} contents")
+            plain = f"{counted(each.plain, 'row')}, {counted(each.plain_contents, 'content')}"
+            note(f"not encrypted yet in {each.namespace}: {plain}")
         if each.outdated:
             note(f"under retired keys in {each.namespace}: {each.outdated} rows and contents")
     master = f"the master key is {found.master_key}" if found.master_key else "there is no master key"
@@ -136,7 +137,7 @@ def reseal(request: Request, prefix: str) -> None:
             note(f"{done.kept_contents} old contents are left, for `mnemon artifacts cleanup` to remove in an hour")
         if not done.scrubbed:
             note("the files may still hold what was not encrypted before, as they were in use: run it again")
-        click.echo(f"{done.rows} rows and {done.contents} contents encrypted anew")
+        click.echo(f"{counted(done.rows, 'row')} and {counted(done.contents, 'content')} encrypted anew")
     if done.flaws:
         click.get_current_context().exit(Failure.exit_code)
 

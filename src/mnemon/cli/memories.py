@@ -10,7 +10,7 @@ import click
 
 from mnemon.cli import notes
 from mnemon.cli.notes import Note
-from mnemon.cli.output import Bar, note, show_json, show_table
+from mnemon.cli.output import Bar, counted, note, show_json, show_table
 from mnemon.cli.request import JSON_OBJECT, MOMENT, Failure, Interrupted, Request, common, pass_request
 from mnemon.errors import InvalidInput
 from mnemon.model import Hit, Memory
@@ -80,9 +80,9 @@ def _remember_lines(request: Request, file: str, usual: dict[str, Any]) -> None:
             for stored in _stored(memory, file, usual):
                 done += [{"namespace": one.namespace, "key": one.key, "version": one.version} for one in stored]
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {len(done)} memories are remembered") from None
+        raise Interrupted(f"interrupted; remembered: {counted(len(done), 'memory')}") from None
     except InvalidInput as error:
-        raise InvalidInput(f"{error}; {len(done)} memories before that are remembered") from error
+        raise InvalidInput(f"{error}; remembered before that: {counted(len(done), 'memory')}") from error
     if request.as_json:
         show_json({"remembered": len(done), "memories": done})
     else:
@@ -206,8 +206,8 @@ def _ask(memory: BlockingMemory, namespace: str, key: str | None, erase: bool) -
         if not (count + episodes) or (count == 1 and not erase):
             return
         least = "at least " if len(found) == _MOST_NAMESPACES else ""
-        also = f" and {episodes} episodes" if episodes else ""
-        what = f"{least}{count} memories{also} at and below {namespace}"
+        also = f" and {counted(episodes, 'episode')}" if episodes else ""
+        what = f"{least}{counted(count, 'memory')}{also} at and below {namespace}"
     elif not erase:
         return
     question = f"{'erase' if erase else 'forget'} {what}{', for good' if erase else ''}"

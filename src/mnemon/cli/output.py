@@ -58,6 +58,12 @@ def _room(widths: Sequence[int]) -> int | None:
     return max(columns - taken, _NARROWEST) if columns else None
 
 
+def counted(number: int, noun: str) -> str:
+    """So many things: 1 memory, 2 memories."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else several}"
+
+
 def printable(text: str, keep: str = "") -> str:
     """The text on one line, without anything that a terminal would obey; `keep` names characters that stay."""
     tamed = "".join(each if each.isprintable() or each in keep else " " for each in text)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mnemon.cli.output import note, show_json, show_table
+from mnemon.cli.output import counted, note, show_json, show_table
 from mnemon.cli.request import Failure, Request, common, pass_request
 from mnemon.model import Archive, GrowthReport, GrowthSample, Page, PolicyUse, RetentionPlan
 from mnemon.sync import BlockingMemory
@@ -71,7 +71,7 @@ def _confirmed(memory: BlockingMemory, prefix: str) -> bool:
     if not plan.actions:
         return True
     _table(plan, err=True)
-    question = f"remove {len(plan.actions)} memories, or old versions of them, with {told_size(plan.size)}"
+    question = f"remove {counted(len(plan.actions), 'memory')}, or old versions, with {told_size(plan.size)}"
     if not sys.stdin.isatty():
         raise click.UsageError(f"This would {question}: there is no terminal to ask at, so say --yes.")
     return click.confirm(question[0].upper() + question[1:] + "?", err=True)
@@ -96,9 +96,10 @@ def restore(request: Request, archive_id: int) -> None:
     for namespace, key in report.skipped:
         note(f"left out, as its place is taken: {namespace}/{key}")
     if report.archive.kind == "episodes":
-        click.echo(f"{report.memories} episodes restored, {len(report.skipped)} left out")
+        click.echo(f"{counted(report.memories, 'episode')} restored, {len(report.skipped)} left out")
         return
-    click.echo(f"{report.memories} memories and {report.versions} versions restored, {len(report.skipped)} left out")
+    restored = f"{counted(report.memories, 'memory')} and {counted(report.versions, 'version')}"
+    click.echo(f"{restored} restored, {len(report.skipped)} left out")
 
 
 @retention.command()
@@ -225,8 +226,8 @@ def _show(request: Request, plan: RetentionPlan) -> None:
     _table(plan)
     done = f"{len(plan.actions)} planned" if plan.is_dry_run else f"{plan.applied} applied"
     memories = sum(use.memories for use in plan.policies)
-    archived = "" if plan.is_dry_run else f", {len(plan.archives)} archives"
-    click.echo(f"{memories} memories: {done}, {told_size(plan.size)}{archived}")
+    archived = "" if plan.is_dry_run else f", {counted(len(plan.archives), 'archive')}"
+    click.echo(f"{counted(memories, 'memory')}: {done}, {told_size(plan.size)}{archived}")
     if plan.growth is not None and plan.growth.is_alarming:
         note(f"it grew by {told_size(plan.growth.weekly)} in a week, which is more than growth_alert allows")
 

@@ -10,20 +10,20 @@ from typing import Any
 import click
 import orjson
 
-from mnemon.cli.output import note
+from mnemon.cli.output import counted, note
 from mnemon.cli.request import Request, common, pass_request
 from mnemon.consolidation.worker import FlowWorker
 from mnemon.model import FlowReport
 
-_WORDS = {
-    "drained": "items drained",
-    "episodes": "episodes made",
-    "summaries": "episodes consolidated",
-    "facts": "facts",
-    "conflicts": "conflicts settled",
-    "for_review": "for review",
-    "failed": "failed",
-    "fallbacks": "without the language model",
+_WORDS = {  # of each number in a report: of what, and what was done with it
+    "drained": ("item", "drained"),
+    "episodes": ("episode", "made"),
+    "summaries": ("episode", "consolidated"),
+    "facts": ("fact", "learnt"),
+    "conflicts": ("conflict", "settled"),
+    "for_review": ("conflict", "for review"),
+    "failed": ("episode", "failed"),
+    "fallbacks": ("summary", "without the language model"),
 }
 
 
@@ -82,7 +82,9 @@ def tell(request: Request, report: FlowReport) -> None:
 
 def sentence_of(report: FlowReport) -> str:
     """What was done, in words."""
-    told = [f"{value} {words}" for name, words in _WORDS.items() if (value := getattr(report, name))]
+    told = [
+        f"{counted(value, noun)} {done}" for name, (noun, done) in _WORDS.items() if (value := getattr(report, name))
+    ]
     return ", ".join(told) or "nothing waits"
 
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from mnemon.cli.output import Bar, note, printable, show_json, show_table
+from mnemon.cli.output import Bar, counted, note, printable, show_json, show_table
 from mnemon.cli.request import JSON_OBJECT, Failure, Interrupted, Request, common, pass_request
 from mnemon.model import FileDifference, Page, Snapshot, Workspace, WorkspaceFile
 from mnemon.sync import BlockingMemory
@@ -119,7 +119,7 @@ def _show_workspace(request: Request, made: Workspace) -> None:
     if request.as_json:
         show_json(made)
     else:
-        click.echo(f"{printable(made.id)}  {made.files} files, in {printable(made.namespace)}")
+        click.echo(f"{printable(made.id)}  {counted(made.files, 'file')}, in {printable(made.namespace)}")
 
 
 # ------------------------------------------------------------------------------------------------------------ files
@@ -235,7 +235,7 @@ def snapshot(request: Request, workspace: str, message: str) -> None:
     if request.as_json:
         show_json(taken)
     else:
-        click.echo(f"snapshot {taken.number}  {taken.files} files, {taken.size} bytes")
+        click.echo(f"snapshot {taken.number}  {counted(taken.files, 'file')}, {counted(taken.size, 'byte')}")
 
 
 @workspaces.command()
@@ -317,7 +317,7 @@ def prune(request: Request, workspace: str, keep: int) -> None:
     if request.as_json:
         show_json(done)
     else:
-        click.echo(f"forgot {done.snapshots} snapshots and {done.versions} versions of files")
+        click.echo(f"forgot {counted(done.snapshots, 'snapshot')} and {counted(done.versions, 'version')} of files")
 
 
 def _show_differences(request: Request, found: Sequence[FileDifference]) -> None:
@@ -394,4 +394,4 @@ def export_folder(request: Request, workspace: str, folder: Path, prefix: str, a
     if request.as_json:
         show_json({"exported": count, "folder": str(folder)})
     else:
-        click.echo(f"exported {count} files to {printable(str(folder))}")
+        click.echo(f"exported {counted(count, 'file')} to {printable(str(folder))}")
