@@ -121,6 +121,7 @@ def test_hardly_anything_is_suspected_that_is_not_so(name: str, embed: Embed) ->
     assert not any(pair.suspected != "none" for pair in pairs if pair.label == "none")
 
 
+@pytest.mark.unmeasured
 def test_in_a_large_namespace_few_are_suspected_and_most_are_right(embed: Embed) -> None:
     """Given all memories of all sets in one namespace: of what is suspected and has a label, nine of ten are right."""
     labels = {
@@ -161,6 +162,7 @@ def test_of_a_set_that_they_have_not_seen_they_are_right(embed: Embed) -> None:
     assert related >= 0.98 * suspected
 
 
+@pytest.mark.unmeasured
 def test_they_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert suspicion.main(["--suspected"]) == 0
     printed = capsys.readouterr().out

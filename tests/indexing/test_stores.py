@@ -305,4 +305,4 @@ async def test_a_store_follows_a_change_of_the_model(
         await rig.upkeep.drop_space(old)
         assert stores.of("first", old).records == {}
         names = [row[0] for row in await rig.peek("SELECT name FROM consumers ORDER BY name")]
-        assert names == ["conversations", "embeddings", f"space:{new.id}", f"store:first:{new.id}"]
+        assert names == ["embeddings", f"space:{new.id}", f"store:first:{new.id}"]
