@@ -8,10 +8,6 @@ from mnemon.ports.indexes import Indexes
 from mnemon.ports.running import Runner
 
 
-def _no_indexes(store: Store, runner: Runner) -> Indexes:
-    raise NotImplementedError("this backend finds memories neither by words nor by vectors")
-
-
 @dataclass(frozen=True, slots=True)
 class Backend:
     """A database as one program uses it, and what its upkeep needs."""
@@ -19,10 +15,10 @@ class Backend:
     store: Store
     upkeep: Store
     """A face of the same database whose coroutines never suspend, for the housekeeper's thread."""
+    index: Callable[[Store, Runner], Indexes]
+    """The indexes, as one of the two stores reaches them; what they hold in memory is shared."""
     chores: tuple[Callable[[], object], ...] = ()
     """What the housekeeper does when the backend asks for it."""
     attach: Callable[[Callable[[], None]], None] = lambda poke: None
     """Tells the backend how to ask for its chores."""
-    index: Callable[[Store, Runner], Indexes] = _no_indexes
-    """The indexes, as one of the two stores reaches them; what they hold in memory is shared."""
     read_only: bool = False

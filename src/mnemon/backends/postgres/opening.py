@@ -52,7 +52,7 @@ def _backend(location: Location, store: Store, upkeep: Store, read_only: bool) -
     def index(store: Store, runner: Runner) -> Indexes:
         return Indexes(PostgresWords(store, counts), PostgresVectors(store, runner, location, observed))
 
-    return Backend(store, upkeep, index=index, read_only=read_only)
+    return Backend(store, upkeep, index, read_only=read_only)
 
 
 def _upkeep(location: Location, followers: Followers, settings: Settings) -> BlockingPostgres:

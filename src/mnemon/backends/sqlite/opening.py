@@ -47,7 +47,7 @@ def _backend(engine: Engine, store: Store, lookout: Lookout) -> Backend:
         return Indexes(SqliteWords(store, counts), SqliteVectors(store, runner, vectors))
 
     chores = (engine.checkpoint,)
-    return Backend(store, BlockingSqlite(engine, lookout), chores, attach, index, read_only=engine.location.read_only)
+    return Backend(store, BlockingSqlite(engine, lookout), index, chores, attach, read_only=engine.location.read_only)
 
 
 def open_engine(settings: Settings) -> Engine:
